@@ -1,0 +1,43 @@
+# make run: train on Adult and see the tables.  make test: lint, types, tests.  Both set themselves up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: run test test-slow lint types format clean
+
+run: $(VENV)/installed
+	$(BIN)/glocalfair run adult
+
+test: lint types
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed-dev
+	$(BIN)/mypy
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Installing glocalfair into $(VENV) (about a minute the first time) ..."
+	$(PIP) -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Installing glocalfair with its test tools into $(VENV) (about two minutes the first time) ..."
+	$(PIP) -c constraints.txt -e ".[dev]"
+	@touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,250 @@
+"""What crosses a boundary: frozen, made of arrays and scalars, free of behaviour.
+
+Data → federation: `Attribute`, `Dataset`, `Client`, `Federation`.
+Engine ↔ method: `ClientData`, `ClientInfo`, `Broadcast`, `Received`, `Stage`, `Trained`, `ClientUpdate`,
+`ServerState`, `RoundContext`. Weights are one flat vector everywhere (see `glocalfair.layout`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from glocalfair.local.game import Game
+
+Floats = npt.NDArray[np.floating[Any]]
+Ints = npt.NDArray[np.integer[Any]]
+Value = np.ndarray[Any, Any] | float | int | str
+"""What a state, a broadcast or an update may hold: it must survive safetensors + JSON and a wire."""
+
+
+# ---------------------------------------------------------------------------------------------- data
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A sensitive attribute and its values, in code order: code 0 is ``values[0]``."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows before anybody holds them.
+
+    Attributes
+    ----------
+    name
+        For tables and messages.
+    numeric
+        Float matrix ``[rows, p]``; NaN is a missing value. Standardised later, on training rows alone.
+    numeric_names
+        A name for each numeric column.
+    categorical
+        Integer codes ``[rows, q]``; becomes one-hot columns later. A missing value is a category of its own.
+    categories
+        For each categorical column its name and the names of its codes.
+    label
+        0 or 1 for each row.
+    groups
+        Integer codes ``[rows, attributes]`` of the sensitive attributes.
+    attributes
+        The sensitive attributes, in column order of `groups`.
+    owner
+        Integer code of the natural client of each row, if the data has such a column, else None.
+    owner_names
+        The names of the codes in `owner`.
+    images
+        uint8 pictures ``[rows, channels, height, width]`` instead of (or beside) the two matrices, else None.
+    """
+
+    name: str
+    numeric: Floats
+    numeric_names: tuple[str, ...]
+    categorical: Ints
+    categories: tuple[tuple[str, tuple[str, ...]], ...]
+    label: Ints
+    groups: Ints
+    attributes: tuple[Attribute, ...]
+    owner: Ints | None = None
+    owner_names: tuple[str, ...] = ()
+    images: npt.NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+@dataclass(frozen=True, eq=False)
+class Client:
+    """One organisation: a name and the row numbers of its three parts."""
+
+    name: str
+    train: Ints
+    validation: Ints
+    test: Ints
+
+    def __len__(self) -> int:
+        return len(self.train) + len(self.validation) + len(self.test)
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """Who holds what: encoded rows, clients sorted by name, and the global test set.
+
+    Row numbers of `clients` and `test` index the arrays. `x` is float ``[rows, features]`` or uint8 pictures.
+    Rows in neither a client nor the test set are unused (`unused` counts them).
+    """
+
+    name: str
+    x: npt.NDArray[Any]
+    y: Ints
+    groups: Ints
+    attributes: tuple[Attribute, ...]
+    clients: tuple[Client, ...]
+    test: Ints
+    feature_names: tuple[str, ...] = ()
+    unused: int = 0
+
+    def client(self, name: str) -> Client:
+        """Return the client of that name."""
+        for client in self.clients:
+            if client.name == name:
+                return client
+        raise KeyError(name)
+
+
+# -------------------------------------------------------------------------------------------- method
+
+
+@dataclass(frozen=True, eq=False)
+class ClientData:
+    """What a method may know of a client's training part: labels and groups, never features."""
+
+    name: str
+    y: Ints
+    groups: Ints
+    attributes: tuple[Attribute, ...]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True, eq=False)
+class ClientInfo:
+    """Sent once, when a client enrols: the number of training examples and what the method declares."""
+
+    examples: int
+    payload: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """The local optimiser as every client runs it this round."""
+
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    lr: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    epochs: int = 1
+    batch_size: int = 64
+
+
+@dataclass(frozen=True)
+class RoundContext:
+    """What everybody knows about a round. Rounds count from 1; `participants` is sorted."""
+
+    round: int
+    rounds: int
+    seed: int
+    participants: tuple[str, ...]
+    training: TrainingSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Broadcast:
+    """Server → client: the global weights and what the method adds for this client."""
+
+    weights: Floats
+    payload: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """The received model on the client's own training rows, measured once before training.
+
+    `logits` is None unless the method asks for it (`Method.uses_received`): it costs a forward pass.
+    """
+
+    data: ClientData
+    training: TrainingSettings
+    round: int
+    logits: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One stretch of local training, as the shared trainer executes it.
+
+    Minimises ``mean_i [sample_weight_i · BCE_i + probability_coefficient_i · σ(s_i)]
+    + proximal/2 · ‖w − received‖²`` with learning rate ``lr · lr_scale``; with a `game` also plays the dual.
+
+    Attributes
+    ----------
+    start
+        ``"previous"`` (the stage before, or the received weights for the first), ``"received"``, or weights.
+    """
+
+    start: Literal["previous", "received"] | Floats = "previous"
+    sample_weight: Floats | None = None
+    probability_coefficient: Floats | None = None
+    lr_scale: float = 1.0
+    proximal: float = 0.0
+    epochs: int | None = None
+    game: Game | None = None
+
+
+LocalPlan = tuple[Stage, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What the trainer hands back: the weights after each stage, the mean loss and the game's outcome."""
+
+    weights: tuple[Floats, ...]
+    loss: float
+    steps: int
+    game: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ClientUpdate:
+    """Client → server: everything that leaves the client in a round."""
+
+    client: str
+    weights: Floats
+    examples: int
+    payload: Mapping[str, Value] = field(default_factory=dict)
+
+
+ClientState = Mapping[str, Value]
+"""Stays with the client between rounds."""
+
+Diagnostics = Mapping[str, Any]
+"""Never leaves the client: the simulator may show it, a site writes it to its own log."""
+
+Log = Mapping[str, Any]
+"""What the server writes about a round; JSON-serialisable."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServerState:
+    """The global weights and whatever the method keeps between rounds."""
+
+    weights: Floats
+    values: Mapping[str, Value] = field(default_factory=dict)
