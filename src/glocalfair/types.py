@@ -164,6 +164,8 @@ class RoundContext:
     seed: int
     participants: tuple[str, ...]
     training: TrainingSettings
+    trainable: int
+    """The first `trainable` entries of a weight vector are trained; the rest are BatchNorm statistics."""
 
 
 @dataclass(frozen=True, eq=False)

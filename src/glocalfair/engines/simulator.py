@@ -1,0 +1,243 @@
+"""The embedded engine: a whole federation in one process, the cohort of a round as one tensor program.
+
+`Simulator.step` takes the state before a round and returns the state after it with the round's record; all randomness
+comes from (seed, round, client, purpose). So a run is the same for any order of clients and any number of workers,
+and continues from a saved state as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from glocalfair.config import RunConfig, TrainConfig
+from glocalfair.engines.checks import accept
+from glocalfair.engines.state import SimulationState
+from glocalfair.local.network import Network
+from glocalfair.local.trainer import Job, Trainer, rows_of
+from glocalfair.methods.base import Method
+from glocalfair.metrics import eod, tables
+from glocalfair.metrics.tables import Tables
+from glocalfair.rng import generator
+from glocalfair.types import (
+    Client,
+    ClientData,
+    ClientInfo,
+    ClientState,
+    ClientUpdate,
+    Federation,
+    Floats,
+    Ints,
+    Received,
+    RoundContext,
+    TrainingSettings,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulator:
+    """A federation, a network, a method and the settings of a run."""
+
+    federation: Federation
+    network: Network
+    method: Method
+    train: TrainConfig
+    run: RunConfig
+
+    @cached_property
+    def trainer(self) -> Trainer:
+        """The trainer over all rows of the federation."""
+        f = self.federation
+        weights = self.train.class_weight
+        return Trainer(
+            self.network,
+            rows_of(f.x, f.y, f.groups, [len(a.values) for a in f.attributes], self.dtype),
+            cohort=self.run.cohort,
+            workers=self.run.workers,
+            class_weight=(weights[0], weights[1]) if isinstance(weights, tuple) else weights,
+            chunk=8192 if f.x.ndim == 2 else 256,
+        )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Precision of weights and arithmetic."""
+        return torch.float64 if self.run.dtype == "float64" else torch.float32
+
+    @cached_property
+    def clients(self) -> dict[str, Client]:
+        """Clients that can train, by name, sorted."""
+        return {c.name: c for c in sorted(self.federation.clients, key=lambda c: c.name) if len(c.train)}
+
+    @cached_property
+    def infos(self) -> dict[str, ClientInfo]:
+        """What each client said when it enrolled."""
+        return {name: self.method.enrol(self.data(client)) for name, client in self.clients.items()}
+
+    @cached_property
+    def validation(self) -> Ints:
+        """Row numbers of all validation parts."""
+        parts = [c.validation for c in self.clients.values()]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def data(self, client: Client) -> ClientData:
+        """Return what the method may know of a client."""
+        f = self.federation
+        return ClientData(client.name, f.y[client.train], f.groups[client.train], f.attributes)
+
+    def start(self, weights: Floats) -> SimulationState:
+        """Return the state before round 1."""
+        numpy_dtype = np.float64 if self.run.dtype == "float64" else np.float32
+        return SimulationState(0, self.method.init(weights.astype(numpy_dtype), self.infos))
+
+    def context(self, number: int) -> RoundContext:
+        """Return what everybody knows about a round: who takes part and how to train."""
+        names = list(self.clients)
+        count = max(1, round(self.train.participation * len(names)))
+        chosen = generator(self.run.seed, number, "participants").choice(len(names), count, replace=False)
+        t = self.train
+        lr = t.lr * t.lr_decay ** ((number - 1) // t.lr_decay_every)
+        return RoundContext(
+            round=number,
+            rounds=t.rounds,
+            seed=self.run.seed,
+            participants=tuple(sorted(names[i] for i in chosen)),
+            training=TrainingSettings(t.optimizer, lr, t.momentum, t.weight_decay, t.epochs, t.batch_size),
+            trainable=self.network.layout.trainable,
+        )
+
+    def step(self, state: SimulationState) -> tuple[SimulationState, dict[str, Any]]:
+        """Run one round."""
+        context = self.context(state.round + 1)
+        updates, clients, diagnostics, loss = self.train_clients(state, context)
+        failed = [u.client for u in updates if self._drops_out(context.round, u.client)]
+        enrolled = {name: info.examples for name, info in self.infos.items()}
+        arrived = [u for u in updates if u.client not in failed]
+        usable, rejected = accept(arrived, len(state.server.weights), enrolled)
+        server, log = state.server, {}
+        if usable:
+            server, log = self.method.server_round(state.server, usable, context)
+        record: dict[str, Any] = {
+            "round": context.round,
+            "participants": list(context.participants),
+            "failed": failed,
+            "rejected": rejected,
+            "loss": loss,
+            "server": log,
+            "clients": diagnostics,
+        }
+        # A client that failed has lost this round; its state is that of the round before.
+        kept = {name: s for name, s in clients.items() if name not in failed}
+        state = replace(state, round=context.round, server=server, clients={**state.clients, **kept})
+        return self._observe(state, record)
+
+    def train_clients(
+        self, state: SimulationState, context: RoundContext
+    ) -> tuple[list[ClientUpdate], dict[str, ClientState], dict[str, Any], float]:
+        """Run the clients' half of a round: updates, new client states, diagnostics and the mean loss."""
+        method, names = self.method, context.participants
+        sent = {name: method.broadcast(state.server, name, context) for name in names}
+        logits = self._received_logits(names, state.server.weights) if method.uses_received else {}
+        received = {
+            name: Received(self.data(self.clients[name]), context.training, context.round, logits.get(name))
+            for name in names
+        }
+        before = {name: state.clients.get(name, {}) for name in names}
+        plans = {name: method.plan(sent[name], received[name], before[name]) for name in names}
+        jobs = [
+            Job(
+                name,
+                sent[name].weights,
+                plans[name],
+                self.clients[name].train,
+                self.clients[name].validation,
+                self.run.seed,
+                context.round,
+            )
+            for name in names
+        ]
+        trained = self.trainer.train(jobs, context.training)
+        updates, after, diagnostics = [], {}, {}
+        for name, result in zip(names, trained, strict=True):
+            update, after[name], told = method.finish(plans[name], result, received[name], before[name])
+            updates.append(update)
+            if told:
+                diagnostics[name] = told
+        sizes = np.array([len(received[name].data) for name in names])
+        loss = float(np.average([result.loss for result in trained], weights=sizes))
+        return updates, after, diagnostics, loss
+
+    def _received_logits(self, names: tuple[str, ...], weights: Floats) -> dict[str, Floats]:
+        rows = [self.clients[name].train for name in names]
+        logits = self.trainer.logits(weights, np.concatenate(rows))
+        return dict(zip(names, np.split(logits, np.cumsum([len(r) for r in rows])[:-1]), strict=True))
+
+    def _drops_out(self, number: int, client: str) -> bool:
+        if self.train.dropout == 0:
+            return False
+        return bool(generator(self.run.seed, number, client, "dropout").random() < self.train.dropout)
+
+    def _observe(
+        self, state: SimulationState, record: dict[str, Any]
+    ) -> tuple[SimulationState, dict[str, Any]]:
+        """Evaluate on validation data when due, and keep what averaging and early stopping need."""
+        t = self.train
+        weights = state.server.weights
+        if t.average_last > 1 and state.round > t.rounds - t.average_last:
+            tail = np.zeros(len(weights)) if state.tail is None else state.tail
+            state = replace(state, tail=tail + weights)
+        last = state.round == t.rounds
+        if len(self.validation) and (last or state.round % self.run.evaluate_every == 0):
+            record["validation"] = self.validate(weights)
+            if t.early_stopping:
+                loss = record["validation"]["loss"]
+                if loss < state.best_loss:
+                    state = replace(state, best=weights, best_loss=loss, patience=0)
+                else:
+                    state = replace(state, patience=state.patience + 1)
+        return state, record
+
+    def finished(self, state: SimulationState) -> bool:
+        """Whether the run is over: all rounds done, or stopped early."""
+        stop = self.train.early_stopping
+        return state.round >= self.train.rounds or bool(stop and state.patience >= stop)
+
+    def final_weights(self, state: SimulationState) -> Floats:
+        """Return the model of the run: the last, the mean of the last, or the best on validation data."""
+        if state.tail is not None:
+            rounds = min(self.train.average_last, self.train.rounds)
+            return (state.tail / rounds).astype(state.server.weights.dtype)
+        return state.server.weights if state.best is None else state.best
+
+    def validate(self, weights: Floats) -> dict[str, Any]:
+        """Return loss, accuracy, positive rate and EOD on all clients' validation rows."""
+        f, rows = self.federation, self.validation
+        logits, y = self.trainer.logits(weights, rows), f.y[rows]
+        counts = tables(y, (logits > 0).astype(int), f.groups[rows], f.attributes)
+        return {
+            "loss": float(np.mean(np.logaddexp(0, logits) - y * logits)),
+            "accuracy": float(np.mean((logits > 0) == y)),
+            "positive_rate": float(np.mean(logits > 0)),
+            "eod": {a.name: float(eod(counts.table(a.name))[0]) for a in f.attributes},
+        }
+
+    def test_tables(self, state: SimulationState, weights: Floats) -> tuple[Tables, Tables, list[str]]:
+        """Count the final model's predictions on the global test set and on each client's own."""
+        f = self.federation
+        predicted = (self.trainer.logits(weights, f.test) > 0).astype(int)
+        overall = tables(f.y[f.test], predicted, f.groups[f.test], f.attributes)
+        names = list(self.clients)
+        parts = [self.clients[name].test for name in names]
+        rows = np.concatenate(parts)
+        owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        logits = self.trainer.logits(weights, rows)
+        if self.method.personal:
+            for code, name in enumerate(names):
+                own = state.clients.get(name, {}).get("personal")
+                if isinstance(own, np.ndarray) and len(parts[code]):
+                    logits[owner == code] = self.trainer.logits(own, parts[code])
+        local = tables(f.y[rows], (logits > 0).astype(int), f.groups[rows], f.attributes, owner, len(names))
+        return overall, local, names

@@ -1,0 +1,129 @@
+"""From a configuration to a finished run: builds the parts, runs the rounds, writes the run directory."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from glocalfair import models
+from glocalfair.config import Config
+from glocalfair.data.federation import build
+from glocalfair.data.registry import load as load_data
+from glocalfair.engines.simulator import Simulator
+from glocalfair.engines.state import SimulationState
+from glocalfair.errors import GlocalfairError
+from glocalfair.local.network import MLPNetwork, network
+from glocalfair.metrics import summarise
+from glocalfair.registry import method as make_method
+from glocalfair.runs import RunDirectory, read_safetensors
+from glocalfair.types import Federation, Floats
+
+OnRound = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A configuration with its parts built: ready to run."""
+
+    config: Config
+    federation: Federation
+    simulator: Simulator
+    initial: Floats
+
+    @classmethod
+    def prepare(cls, config: Config, federation: Federation | None = None) -> Experiment:
+        """Build federation, model and method; a federation may also be given."""
+        method = make_method(config.method["name"], {k: v for k, v in config.method.items() if k != "name"})
+        if federation is None:
+            options = {k: v for k, v in config.data.items() if k != "name"}
+            dataset = load_data(config.data["name"], **options)
+            federation, _ = build(dataset, config.partition, config.split, config.run.seed)
+        if not any(len(client.train) for client in federation.clients):
+            raise GlocalfairError("No client has a training row. Use more data, or larger parts in [split].")
+        module = models.build(
+            config.model.name, int(np.prod(federation.x.shape[1:])), config.run.seed, config.model.hidden
+        )
+        net = network(module)
+        simulator = Simulator(federation, net, method, config.train, config.run)
+        initial = net.layout.flatten(module).numpy()
+        if config.model.warm_start:
+            initial = _warm_start(Path(config.model.warm_start), simulator)
+        return cls(config, federation, simulator, initial)
+
+    def run(
+        self,
+        directory: RunDirectory | None = None,
+        state: SimulationState | None = None,
+        on_round: OnRound | None = None,
+    ) -> dict[str, Any]:
+        """Run from the beginning, or on from a saved state, to the result."""
+        begun = time.perf_counter()
+        simulator = self.simulator
+        state = state or simulator.start(self.initial)
+        with _threads(simulator):
+            while not simulator.finished(state):
+                started = time.perf_counter()
+                state, record = simulator.step(state)
+                if directory is not None:
+                    directory.append(record, round(time.perf_counter() - started, 6))
+                    if state.round % self.config.run.checkpoint_every == 0 or simulator.finished(state):
+                        directory.save_state(state)
+                if on_round is not None:
+                    on_round(record)
+            return self._finish(state, directory, begun)
+
+    def _finish(self, state: SimulationState, directory: RunDirectory | None, begun: float) -> dict[str, Any]:
+        simulator = self.simulator
+        weights = simulator.final_weights(state)
+        overall, local, names = simulator.test_tables(state, weights)
+        result: dict[str, Any] = {
+            "method": simulator.method.name,
+            "seed": self.config.run.seed,
+            "seconds": round(time.perf_counter() - begun, 3),
+            "rounds": state.round,
+            "run_dir": None if directory is None else str(directory.path),
+            **summarise(overall, local, names, seed=self.config.run.seed),
+        }
+        if directory is not None:
+            layout = simulator.network.layout
+            tensors = {k: v.numpy() for k, v in layout.views(torch.as_tensor(weights)).items()}
+            about = {"model": dict(name=self.config.model.name, hidden=list(self.config.model.hidden))}
+            directory.save_model(tensors, about)
+            directory.save_result(
+                {**result, "counts": {"global": overall.to_dict(), "local": local.to_dict()}}
+            )
+        return result
+
+
+def _warm_start(path: Path, simulator: Simulator) -> Floats:
+    """Read saved weights and check that they fit the model."""
+    layout = simulator.network.layout
+    tensors, _ = read_safetensors(path)
+    for name, shape in zip(layout.names, layout.shapes, strict=True):
+        if name not in tensors:
+            raise GlocalfairError(f"'{path}' has no weights named '{name}': it belongs to another model.")
+        if tensors[name].shape != shape:
+            raise GlocalfairError(
+                f"'{path}' has shape {tensors[name].shape} for '{name}', the model needs {shape}. "
+                "Use the same data options and model as the run that wrote it."
+            )
+    return np.concatenate([tensors[name].reshape(-1) for name in layout.names])
+
+
+@contextlib.contextmanager
+def _threads(simulator: Simulator) -> Iterator[None]:
+    """Small matrices are slower on many threads; a cohort of MLPs runs on one for each worker."""
+    before = torch.get_num_threads()
+    if isinstance(simulator.network, MLPNetwork):
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,252 @@
+"""The in-round game of the paper: the θ-player trains on proxies, the λ-player sees the true rates.
+
+A `Game` says what is played; `Players` plays it for a cohort inside the trainer's loop. Violations are estimated on
+the minibatch with the client's known group sizes as denominators, which is unbiased even when a group is rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from glocalfair.local import dual
+from glocalfair.local.constraints import Compiled, Constraint, compile_constraints
+from glocalfair.local.iterates import choose
+from glocalfair.types import Attribute, Floats, Ints, Value
+
+if TYPE_CHECKING:
+    from glocalfair.local.network import Network
+    from glocalfair.local.trainer import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """What a client plays in one stage.
+
+    Attributes
+    ----------
+    constraints, attributes
+        What to hold, for whom.
+    references
+        Rates that groups may deviate from; None for the client's own overall rates.
+    solver
+        ``"lagrangian"`` (Algorithm 1) or ``"proxy_lagrangian"`` (Theorem 1, swap regret).
+    update
+        Of the proxy-Lagrangian's matrix: ``"multiplicative"`` or ``"additive"``.
+    proxy
+        What the θ-player differentiates: ``"sigmoid"`` (the paper) or ``"hinge"`` (a convex upper bound).
+    dual_lr
+        η_λ.
+    snapshots
+        How many iterates are kept as candidates, evenly over the stage; the start is always one more.
+    iterate
+        ``"best"``, ``"tfco"``, ``"last"`` or ``"random"`` (θ̄ of Theorem 1): see `glocalfair.local.iterates`.
+    tolerance
+        Violation up to which an iterate counts as feasible.
+    theta_radius, dual_radius
+        Radii of the projections Π_Θ (around the origin) and Π_Λ; None for none.
+    shrinkage, clip
+        κ and the limit of an example's coefficient, against the noise of tiny groups.
+    """
+
+    constraints: tuple[Constraint, ...]
+    attributes: tuple[Attribute, ...]
+    references: Mapping[str, float] | None = None
+    solver: Literal["lagrangian", "proxy_lagrangian"] = "lagrangian"
+    update: Literal["multiplicative", "additive"] = "multiplicative"
+    proxy: Literal["sigmoid", "hinge"] = "sigmoid"
+    dual_lr: float = 0.5
+    snapshots: int = 4
+    iterate: Literal["best", "tfco", "last", "random"] = "best"
+    tolerance: float = 0.0
+    theta_radius: float | None = None
+    dual_radius: float | None = None
+    shrinkage: float = 0.0
+    clip: float | None = None
+
+
+class Players:
+    """A cohort's games. All clients share the settings of the first; constraints and references are their own."""
+
+    def __init__(
+        self,
+        games: Sequence[Game],
+        network: Network,
+        rows: Rows,
+        train: Sequence[Ints],
+        validation: Sequence[Ints],
+        steps: int,
+        generators: Sequence[np.random.Generator],
+    ) -> None:
+        self.games, self.game, self.network, self.rows = list(games), games[0], network, rows
+        self.generators = generators
+        dtype = rows.y.dtype
+        # A client too small for a validation part judges its iterates on its training part.
+        held_out = [v if len(v) else t for t, v in zip(train, validation, strict=True)]
+        self.compiled = [self._compile(g, r) for g, r in zip(games, train, strict=True)]
+        self.checks = [self._compile(g, r) for g, r in zip(games, held_out, strict=True)]
+        self.coefficient, self.offset = _stack(self.compiled, dtype)
+        self.check_coefficient, self.check_offset = _stack(self.checks, dtype)
+        self.size = torch.tensor([len(r) for r in train], dtype=dtype).unsqueeze(1)
+        self.held_out = torch.zeros(len(train), max(len(r) for r in held_out), dtype=torch.int64)
+        self.held_weight = torch.zeros(self.held_out.shape, dtype=dtype)
+        for k, r in enumerate(held_out):
+            self.held_out[k, : len(r)] = torch.as_tensor(r)
+            self.held_weight[k, : len(r)] = 1 / len(r)
+        clients, m = self.offset.shape
+        self.additive = self.game.update == "additive"
+        self.matrix = dual.initial_matrix(clients, m, self.additive, dtype)
+        self.multiplier = torch.zeros(clients, m, dtype=dtype)
+        every = max(1, steps // max(1, self.game.snapshots))
+        self.marks = {steps - 1 - i * every for i in range(self.game.snapshots)}
+        self.iterates: list[tuple[torch.Tensor, torch.Tensor, Floats, Floats, Floats]] = []
+        self.chosen: list[int] = []
+
+    def _compile(self, game: Game, rows: Ints) -> Compiled:
+        index = torch.as_tensor(rows)
+        y, members = self.rows.y[index], self.rows.members[index]
+        counts = torch.stack([(1 - y) @ members, y @ members]).double().numpy()
+        return compile_constraints(game.constraints, counts, game.attributes, game.references, game.shrinkage)
+
+    def start(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
+        """Take the model before the first constrained step as the first candidate."""
+        self._snapshot(theta, extra)
+
+    def play(
+        self,
+        slope: torch.Tensor,
+        logits: torch.Tensor,
+        probability: torch.Tensor,
+        y: torch.Tensor,
+        rows: torch.Tensor,
+        mean_weight: torch.Tensor,
+        active: int,
+    ) -> torch.Tensor:
+        """Return d loss / d logits with the constraints' part and move λ; both players use the same iterate."""
+        members = self.rows.members.index_select(0, rows.reshape(-1)).view(*rows.shape, -1)
+        scale = mean_weight * self.size[:active]
+        coefficient = self.coefficient[:active]
+        violation = _violation(coefficient, self.offset[:active], (logits > 0) * scale, y, members)
+        objective, multiplier = self._multipliers(active)
+        if self.game.proxy == "sigmoid":
+            combined = torch.einsum("km,kmyc->kcy", multiplier, coefficient)
+            tilt = _of_label(torch.bmm(members, combined), y)
+            if self.game.clip is not None:
+                limit = self.game.clip / self.size[:active]
+                tilt = torch.maximum(torch.minimum(tilt, limit), -limit)
+            extra = scale * tilt * probability * (1 - probability)
+        else:
+            each = torch.einsum("kmyc,kbc->kmby", coefficient, members)
+            each = each.gather(3, y.long()[:, None, :, None].expand(*each.shape[:3], 1)).squeeze(3)
+            up = torch.einsum("km,kmb->kb", multiplier, each.clamp(min=0))
+            down = torch.einsum("km,kmb->kb", multiplier, each.clamp(max=0))
+            extra = scale * (up * (logits > -1) + down * (logits < 1))
+        self._move(violation, objective, multiplier, active)
+        return objective * slope + extra
+
+    def _multipliers(self, active: int) -> tuple[torch.Tensor | float, torch.Tensor]:
+        if self.game.solver == "lagrangian":
+            return 1.0, self.multiplier[:active]
+        everything = dual.stationary(self.matrix[:active])
+        return everything[:, :1], everything[:, 1:]
+
+    def _move(
+        self,
+        violation: torch.Tensor,
+        objective: torch.Tensor | float,
+        multiplier: torch.Tensor,
+        active: int,
+    ) -> None:
+        if isinstance(objective, float):
+            moved = dual.ascend(multiplier, violation, self.game.dual_lr, self.game.dual_radius)
+            self.multiplier[:active] = moved
+            return
+        self.multiplier[:active] = multiplier / objective
+        self.matrix[:active] = dual.swap_step(
+            self.matrix[:active],
+            torch.cat([objective, multiplier], 1),
+            violation,
+            self.game.dual_lr,
+            self.game.update,
+        )
+
+    def observe(self, step: int, theta: torch.Tensor, extra: torch.Tensor, active: int) -> None:
+        """Project the iterate on Π_Θ and keep it as a candidate at the marked steps."""
+        if self.game.theta_radius is not None:
+            norm = theta[:active].norm(dim=1, keepdim=True)
+            theta[:active] *= (self.game.theta_radius / norm).clamp(max=1)
+        if step in self.marks:
+            self._snapshot(theta, extra)
+
+    def _snapshot(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
+        logits = self.network.logits(torch.cat([theta, extra], 1), self.rows.inputs(self.held_out))
+        y = self.rows.y[self.held_out]
+        members = self.rows.members[self.held_out]
+        loss = (self.held_weight * (torch.nn.functional.softplus(logits) - y * logits)).sum(1)
+        present = (self.held_weight > 0) & (logits > 0)
+        violation = _violation(
+            self.check_coefficient, self.check_offset, present.to(logits.dtype), y, members
+        )
+        worst = violation.clamp(min=0).amax(1) if violation.shape[1] else torch.zeros_like(loss)
+        self.iterates.append((theta.clone(), extra.clone(), loss.numpy(), worst.numpy(), violation.numpy()))
+
+    def choose(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
+        """Replace each client's weights by its chosen iterate."""
+        losses = np.array([it[2] for it in self.iterates])
+        worst = np.array([it[3] for it in self.iterates])
+        for k, random in enumerate(self.generators):
+            pick = choose(losses[:, k], worst[:, k], self.game.iterate, self.game.tolerance, random)
+            self.chosen.append(pick)
+            theta[k], extra[k] = self.iterates[pick][0][k], self.iterates[pick][1][k]
+
+    def outcomes(self) -> list[dict[str, Value]]:
+        """Say for each client what was asked, what was reached on validation, and at which λ."""
+        results: list[dict[str, Any]] = []
+        for k, (compiled, check) in enumerate(zip(self.compiled, self.checks, strict=True)):
+            m = len(compiled.names)
+            reached = np.where(check.defined, self.iterates[self.chosen[k]][4][k, :m], np.nan)
+            results.append(
+                {
+                    "names": list(compiled.names),
+                    "tau": compiled.tau,
+                    "violation": reached,
+                    "multiplier": self.multiplier[k, :m].numpy().copy(),
+                    "iterate": self.chosen[k],
+                    "iterates": len(self.iterates),
+                }
+            )
+        return results
+
+
+def _violation(
+    coefficient: torch.Tensor,
+    offset: torch.Tensor,
+    predicted: torch.Tensor,
+    y: torch.Tensor,
+    members: torch.Tensor,
+) -> torch.Tensor:
+    """Return g ``[clients, constraints]`` from weighted positive predictions ``[clients, batch]``."""
+    by_label = torch.stack([predicted * (1 - y), predicted * y], 1)
+    table = torch.bmm(by_label, members)
+    return torch.einsum("kmyc,kyc->km", coefficient, table) + offset
+
+
+def _of_label(values: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Pick from ``[clients, batch, 2]`` the entry of each example's label."""
+    return torch.where(y > 0.5, values[..., 1], values[..., 0])
+
+
+def _stack(compiled: Sequence[Compiled], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Put the clients' constraints side by side; a shorter list is padded with constraints that always hold."""
+    most = max(len(c.names) for c in compiled)
+    columns = compiled[0].coefficient.shape[1:] if most else (2, 1)
+    coefficient = torch.zeros(len(compiled), most, *columns, dtype=dtype)
+    offset = torch.full((len(compiled), most), -1.0, dtype=dtype)
+    for k, c in enumerate(compiled):
+        coefficient[k, : len(c.names)] = torch.as_tensor(c.coefficient)
+        offset[k, : len(c.names)] = torch.as_tensor(c.offset)
+    return coefficient, offset

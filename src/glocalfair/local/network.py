@@ -1,0 +1,148 @@
+"""A model as a function of flat weights, for one client or for many at once.
+
+``forward(theta, extra, x)`` takes weights ``[clients, trainable]`` and inputs ``[clients, batch, ...]`` and returns
+logits ``[clients, batch]`` with a *pullback*: the map from d loss / d logits to d loss / d weights. Every method of
+this package shapes the loss through the logits alone, so this pair is all that training needs from a model.
+
+`MLPNetwork` writes the pullback by hand (a few batched matrix products); `ModuleNetwork` takes any `nn.Module`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from glocalfair.errors import GlocalfairError
+from glocalfair.layout import Layout
+from glocalfair.models import MLP
+
+Pullback = Callable[[torch.Tensor], torch.Tensor]
+
+
+class Network(Protocol):
+    """What the trainer needs from a model."""
+
+    layout: Layout
+    batched: bool
+    """Whether clients may be trained together; False for models with state or randomness of their own."""
+
+    def forward(
+        self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor
+    ) -> tuple[torch.Tensor, Pullback]:
+        """Return logits in training mode and their pullback; updates BatchNorm statistics in `extra`."""
+
+    def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Return logits ``[clients, batch]`` in evaluation mode, for weights ``[clients, size]``."""
+
+
+def network(module: nn.Module) -> Network:
+    """Choose the fastest way to run a module."""
+    return MLPNetwork(module) if type(module) is MLP else ModuleNetwork(module)
+
+
+class MLPNetwork:
+    """The fused path: forward and backward of an `MLP` as batched matrix products."""
+
+    batched = True
+
+    def __init__(self, module: MLP) -> None:
+        self.layout = Layout.of(module)
+        self._layers = [(layer.out_features, layer.in_features) for layer in module.layers]  # type: ignore[union-attr]
+
+    def _views(self, theta: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        views, at = [], 0
+        for out, inputs in self._layers:
+            weight = theta[:, at : at + out * inputs].unflatten(1, (out, inputs))
+            at += out * inputs
+            views.append((weight, theta[:, at : at + out]))
+            at += out
+        return views
+
+    def _activations(self, theta: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        inputs = [x]
+        layers = self._views(theta)
+        for weight, bias in layers[:-1]:
+            hidden = torch.baddbmm(bias.unsqueeze(1), inputs[-1], weight.mT).relu_()
+            inputs.append(hidden)
+        weight, bias = layers[-1]
+        return torch.baddbmm(bias.unsqueeze(1), inputs[-1], weight.mT).squeeze(2), inputs
+
+    def forward(
+        self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor
+    ) -> tuple[torch.Tensor, Pullback]:
+        """See `Network.forward`."""
+        logits, inputs = self._activations(theta, x)
+        weights = self._views(theta)
+
+        def pullback(slope: torch.Tensor) -> torch.Tensor:
+            grad = torch.empty_like(theta)
+            delta = slope.unsqueeze(2)
+            for i in range(len(weights) - 1, -1, -1):
+                grad_weight, grad_bias = self._views(grad)[i]
+                grad_weight.copy_(torch.bmm(delta.mT, inputs[i]))
+                torch.sum(delta, 1, out=grad_bias)
+                if i:
+                    delta = torch.bmm(delta, weights[i][0]).mul_(inputs[i] > 0)
+            return grad
+
+        return logits, pullback
+
+    def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """See `Network.logits`."""
+        return self._activations(flat, x)[0]
+
+
+class ModuleNetwork:
+    """Any `nn.Module` with one logit, by autograd; many clients at once through `torch.func.vmap`."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.layout = Layout.of(module)
+        self.module = module
+        random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
+        # Under vmap a dropout mask or a running statistic would depend on who shares the batch.
+        self.batched = not random and not any(True for _ in module.buffers())
+
+    def _call(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = torch.func.functional_call(self.module, values, (x,))
+        if logits.numel() != x.shape[0]:
+            raise GlocalfairError(
+                f"Binary classification only for now: the model must return one logit for each row. "
+                f"Got shape {tuple(logits.shape)} for {x.shape[0]} rows."
+            )
+        return logits.reshape(-1)
+
+    def _run(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        if len(x) == 1:
+            return self._call({name: value[0] for name, value in values.items()}, x[0]).unsqueeze(0)
+        result: torch.Tensor = torch.func.vmap(self._call)(values, x)
+        return result
+
+    def forward(
+        self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor
+    ) -> tuple[torch.Tensor, Pullback]:
+        """See `Network.forward`."""
+        names = self.layout.names[: self.layout.trainable_tensors]
+        views = self.layout.views(torch.cat([theta, extra], 1) if extra.shape[1] else theta)
+        values = {name: view.detach().requires_grad_(name in names) for name, view in views.items()}
+        self.module.train()
+        with torch.enable_grad():
+            logits = self._run(values, x)
+        buffers = [values[name].reshape(len(x), -1) for name in self.layout.names[len(names) :]]
+        if buffers:
+            extra.copy_(torch.cat(buffers, 1))
+        leaves = [values[name] for name in names]
+
+        def pullback(slope: torch.Tensor) -> torch.Tensor:
+            grads = torch.autograd.grad(logits, leaves, slope)
+            return torch.cat([grad.reshape(len(grad), -1) for grad in grads], 1)
+
+        return logits.detach(), pullback
+
+    def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """See `Network.logits`."""
+        self.module.eval()
+        with torch.no_grad():
+            return self._run(self.layout.views(flat), x)

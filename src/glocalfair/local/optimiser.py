@@ -1,0 +1,49 @@
+"""SGD and Adam over a matrix of weights with one row for each client.
+
+The same formulas as `torch.optim.SGD` and `torch.optim.Adam`, elementwise, so that a cohort takes its step in a few
+operations. Clients that have finished are simply not among the first `active` rows.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from glocalfair.types import TrainingSettings
+
+
+class Optimiser:
+    """Local optimiser state of a cohort; lives for one stage of training."""
+
+    def __init__(self, settings: TrainingSettings, theta: torch.Tensor, lr: torch.Tensor | float) -> None:
+        self._settings = settings
+        self._theta = theta
+        self._lr = lr
+        self._steps = 0
+        adam = settings.optimizer == "adam"
+        self._first = torch.zeros_like(theta) if adam or settings.momentum else None
+        self._second = torch.zeros_like(theta) if adam else None
+
+    def step(self, grad: torch.Tensor, active: int) -> None:
+        """Move the first `active` rows against their gradients."""
+        theta = self._theta[:active]
+        lr = self._lr[:active] if isinstance(self._lr, torch.Tensor) else self._lr
+        if self._settings.weight_decay:
+            grad = grad.add(theta, alpha=self._settings.weight_decay)
+        self._steps += 1
+        if self._second is not None and self._first is not None:
+            direction = self._adam(grad, self._first[:active], self._second[:active])
+        elif self._first is not None:
+            direction = self._first[:active].mul_(self._settings.momentum).add_(grad)
+        else:
+            direction = grad
+        if isinstance(lr, torch.Tensor):
+            theta.sub_(lr * direction)
+        else:
+            theta.sub_(direction, alpha=lr)
+
+    def _adam(self, grad: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        beta1, beta2, epsilon = 0.9, 0.999, 1e-8
+        first.lerp_(grad, 1 - beta1)
+        second.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        scale = (second / (1 - beta2**self._steps)).sqrt_().add_(epsilon)
+        return first / scale.mul_(1 - beta1**self._steps)

@@ -1,0 +1,277 @@
+"""The one local trainer: executes a method's plan for one client or for a whole cohort.
+
+Clients are rows of a weight matrix. A step gathers one batch for each client that still trains, runs the network,
+forms d loss / d logit (the only place where a method has a say) and lets the optimiser move the rows. A cohort of one
+is the sequential case: the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from glocalfair.local.batches import Schedule, padded, schedule, steps
+from glocalfair.local.game import Players
+from glocalfair.local.network import Network
+from glocalfair.local.optimiser import Optimiser
+from glocalfair.rng import generator
+from glocalfair.types import Floats, Ints, LocalPlan, Stage, Trained, TrainingSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows that a trainer can reach: inputs, labels and group membership as tensors.
+
+    `members` is 0/1 with a leading column of ones (everybody) and then a column for each value of each attribute.
+    """
+
+    x: torch.Tensor
+    y: torch.Tensor
+    members: torch.Tensor
+
+    def inputs(self, rows: torch.Tensor) -> torch.Tensor:
+        """Gather inputs for row numbers of any shape; pictures become floats in [−1, 1]."""
+        x = self.x.index_select(0, rows.reshape(-1)).view(*rows.shape, *self.x.shape[1:])
+        return x if x.is_floating_point() else x.to(self.y.dtype).div_(127.5).sub_(1)
+
+
+def rows_of(
+    x: np.ndarray[Any, Any], y: Ints, groups: Ints, values: Sequence[int], dtype: torch.dtype
+) -> Rows:
+    """Build `Rows` from arrays; `values` is the number of values of each attribute."""
+    inputs = torch.as_tensor(x)
+    columns = [np.ones((len(y), 1))] + [
+        np.asarray(groups[:, [a]] == np.arange(count), dtype=float) for a, count in enumerate(values)
+    ]
+    return Rows(
+        x=inputs.to(dtype) if inputs.is_floating_point() else inputs,
+        y=torch.as_tensor(y).to(dtype),
+        members=torch.as_tensor(np.concatenate(columns, 1)).to(dtype),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One client's work in a round."""
+
+    client: str
+    weights: Floats
+    plan: LocalPlan
+    train: Ints
+    validation: Ints
+    seed: int
+    round: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """Runs plans on rows.
+
+    Attributes
+    ----------
+    cohort
+        How many clients train together at most. How clients are grouped depends on their sizes and names alone.
+    workers
+        Threads that train groups side by side; never changes a result.
+    class_weight
+        Loss weights of the two classes, ``"balanced"`` for n / (2 n_y) on each client, or None.
+    """
+
+    network: Network
+    rows: Rows
+    cohort: int = 64
+    workers: int = 1
+    class_weight: tuple[float, float] | str | None = None
+    chunk: int = field(default=8192)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Precision of weights and arithmetic."""
+        return self.rows.y.dtype
+
+    def logits(self, weights: Floats, rows: Ints) -> Floats:
+        """Evaluate one model on some rows."""
+        flat = torch.as_tensor(weights, dtype=self.dtype).unsqueeze(0)
+        index = torch.as_tensor(rows)
+        parts = [
+            self.network.logits(flat, self.rows.inputs(part).unsqueeze(0))[0]
+            for part in index.split(self.chunk)
+            if len(part)
+        ]
+        return torch.cat(parts).numpy() if parts else np.empty(0)
+
+    def train(self, jobs: Sequence[Job], settings: TrainingSettings) -> list[Trained]:
+        """Train all jobs and return their results in the order of `jobs`."""
+        order = sorted(range(len(jobs)), key=lambda i: (-len(jobs[i].train), jobs[i].client))
+        size = self.cohort if self.network.batched else 1
+        groups = [order[i : i + size] for i in range(0, len(order), size)]
+
+        def run(group: list[int]) -> list[Trained]:
+            return self._train_group([jobs[i] for i in group], settings)
+
+        results: list[Trained | None] = [None] * len(jobs)
+        if self.workers > 1 and self.network.batched and len(groups) > 1:
+            with ThreadPoolExecutor(self.workers) as pool:
+                done = list(pool.map(run, groups))
+        else:
+            done = [run(group) for group in groups]
+        for group, trained in zip(groups, done, strict=True):
+            for i, result in zip(group, trained, strict=True):
+                results[i] = result
+        return [result for result in results if result is not None]
+
+    def _train_group(self, jobs: list[Job], settings: TrainingSettings) -> list[Trained]:
+        received = torch.stack([torch.as_tensor(job.weights, dtype=self.dtype) for job in jobs])
+        current = received
+        snapshots: list[torch.Tensor] = []
+        losses: list[torch.Tensor] = []
+        outcomes: list[dict[str, Any]] = [{} for _ in jobs]
+        taken = np.zeros(len(jobs), dtype=int)
+        for number in range(len(jobs[0].plan)):
+            stages = [job.plan[number] for job in jobs]
+            current = torch.stack(
+                [self._start(s, r, c) for s, r, c in zip(stages, received, current, strict=True)]
+            )
+            run = _StageRun(self, jobs, stages, number, settings, received, current)
+            losses.append(run.execute())
+            taken += run.plan.steps
+            if run.players is not None:
+                outcomes = run.players.outcomes()
+            snapshots.append(current)
+        return [
+            Trained(
+                weights=tuple(snapshot[k].numpy() for snapshot in snapshots),
+                loss=float(losses[0][k]),
+                steps=int(taken[k]),
+                game=outcomes[k],
+            )
+            for k in range(len(jobs))
+        ]
+
+    def _start(self, stage: Stage, received: torch.Tensor, current: torch.Tensor) -> torch.Tensor:
+        if isinstance(stage.start, str):
+            return received if stage.start == "received" else current
+        return torch.as_tensor(stage.start, dtype=self.dtype)
+
+    def class_weights(self, rows: Ints) -> Floats | None:
+        """Return the loss weight of each row from its class, or None when classes count alike."""
+        if self.class_weight is None:
+            return None
+        y = self.rows.y[torch.as_tensor(rows)].numpy().astype(int)
+        if isinstance(self.class_weight, str):
+            counts = np.bincount(y, minlength=2)
+            # A client with one class has nothing to balance.
+            table = len(y) / (2 * counts) if counts.all() else np.ones(2)
+        else:
+            table = np.asarray(self.class_weight, dtype=float)
+        result: Floats = table[y]
+        return result
+
+
+class _StageRun:
+    """One stage of a cohort, from schedule to last step. Changes `weights` in place."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        jobs: list[Job],
+        stages: list[Stage],
+        number: int,
+        settings: TrainingSettings,
+        received: torch.Tensor,
+        weights: torch.Tensor,
+    ) -> None:
+        self.trainer, self.settings, self.weights = trainer, settings, weights
+        epochs = settings.epochs if stages[0].epochs is None else stages[0].epochs
+        self.plan: Schedule = schedule(
+            [len(job.train) for job in jobs],
+            epochs,
+            settings.batch_size,
+            [generator(job.seed, job.round, job.client, "batches", number) for job in jobs],
+        )
+        dtype = trainer.dtype
+        position = torch.as_tensor(self.plan.position)
+        flat = position.flatten(1)
+        rows = padded([job.train for job in jobs], torch.int64).gather(1, flat).view_as(position)
+        self.rows = rows
+        self.mean_weight = torch.as_tensor(self.plan.weight, dtype=dtype)
+        self.loss_weight = self.mean_weight
+        for given in (
+            [stage.sample_weight for stage in stages],
+            [trainer.class_weights(job.train) for job in jobs],
+        ):
+            if given[0] is not None:
+                table = padded([v for v in given if v is not None], dtype)
+                self.loss_weight = self.loss_weight * table.gather(1, flat).view_as(position)
+        self.tilt: torch.Tensor | None = None
+        coefficients = [stage.probability_coefficient for stage in stages]
+        if coefficients[0] is not None:
+            table = padded([c for c in coefficients if c is not None], dtype)
+            self.tilt = self.mean_weight * table.gather(1, flat).view_as(position)
+        size = trainer.network.layout.trainable
+        self.theta, self.extra = weights[:, :size].contiguous(), weights[:, size:].contiguous()
+        self.anchor = received[:, :size]
+        scales = [stage.lr_scale for stage in stages]
+        lr: torch.Tensor | float = settings.lr * scales[0]
+        if len(set(scales)) > 1:
+            lr = settings.lr * torch.tensor(scales, dtype=dtype).unsqueeze(1)
+        self.optimiser = Optimiser(settings, self.theta, lr)
+        self.proximal = torch.tensor([stage.proximal for stage in stages], dtype=dtype).unsqueeze(1)
+        self.has_proximal = bool((self.proximal != 0).any())
+        self.players: Players | None = None
+        if stages[0].game is not None:
+            self.players = Players(
+                [stage.game for stage in stages if stage.game is not None],
+                trainer.network,
+                trainer.rows,
+                [job.train for job in jobs],
+                [job.validation for job in jobs],
+                steps=int(self.plan.steps.max()),
+                generators=[generator(job.seed, job.round, job.client, "iterate") for job in jobs],
+            )
+
+    @torch.no_grad()
+    def execute(self) -> torch.Tensor:
+        """Run all steps; return each client's mean training loss on the way."""
+        labels = self.trainer.rows.y[self.rows.flatten()].view(self.rows.shape)
+        loss = torch.zeros(len(self.theta), dtype=self.theta.dtype)
+        if self.players is not None:
+            self.players.start(self.theta, self.extra)
+        for step in range(self.rows.shape[1]):
+            active = self.plan.active(step)
+            loss[:active] += self._step(step, active, labels[:active, step])
+        if self.players is not None:
+            self.players.choose(self.theta, self.extra)
+        self.weights.copy_(torch.cat([self.theta, self.extra], 1))
+        return loss / torch.as_tensor(self.plan.steps).clamp(min=1)
+
+    def _step(self, step: int, active: int, y: torch.Tensor) -> torch.Tensor:
+        rows = self.rows[:active, step]
+        weight = self.loss_weight[:active, step]
+        x = self.trainer.rows.inputs(rows)
+        logits, pullback = self.trainer.network.forward(self.theta[:active], self.extra[:active], x)
+        probability = torch.sigmoid(logits)
+        slope = weight * (probability - y)
+        if self.tilt is not None:
+            slope += self.tilt[:active, step] * probability * (1 - probability)
+        if self.players is not None:
+            slope = self.players.play(
+                slope, logits, probability, y, rows, self.mean_weight[:active, step], active
+            )
+        grad = pullback(slope)
+        if self.has_proximal:
+            grad += self.proximal[:active] * (self.theta[:active] - self.anchor[:active])
+        self.optimiser.step(grad, active)
+        if self.players is not None:
+            self.players.observe(step, self.theta, self.extra, active)
+        return (weight * (torch.nn.functional.softplus(logits) - y * logits)).sum(1)
+
+
+def local_steps(rows: int, settings: TrainingSettings) -> int:
+    """Return how many optimiser steps a client with so many rows takes in a round."""
+    return steps(rows, settings.epochs, settings.batch_size)

@@ -1,0 +1,127 @@
+"""The contract of a method: a few pure translations around the one shared trainer.
+
+A method never loops over epochs, touches no disk, knows no engine and keeps nothing in attributes but its own frozen
+settings. State goes in and comes out. The base class *is* FedAvg: a method overrides what it changes.
+
+A round, as every engine runs it::
+
+    broadcast(state, client, context)             what the server sends           (server)
+    plan(broadcast, received, client_state)       how to train                    (client)
+    … the shared trainer executes the plan …                                      (client)
+    finish(plan, trained, received, client_state) what to send, keep and tell     (client)
+    server_round(state, updates, context)         the new global model            (server)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from glocalfair.aggregation.average import normalise, weighted_average
+from glocalfair.types import (
+    Broadcast,
+    ClientData,
+    ClientInfo,
+    ClientState,
+    ClientUpdate,
+    Diagnostics,
+    Floats,
+    LocalPlan,
+    Log,
+    Received,
+    RoundContext,
+    ServerState,
+    Stage,
+    Trained,
+)
+
+Sends = Literal[
+    "weights", "examples", "loss", "totals", "group_counts", "group_rates", "group_losses", "gini"
+]
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """One thing that leaves a client: the payload key, what kind of thing it is, and a sentence for people."""
+
+    key: str
+    kind: Sends
+    text: str
+    once: bool = False
+    """Sent when the client enrols, not in every round."""
+
+
+ALWAYS = (
+    Disclosure("weights", "weights", "the model after local training"),
+    Disclosure("examples", "examples", "the number of training examples"),
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    """Base of all methods; its behaviour is FedAvg. Fields of a subclass are the method's settings."""
+
+    name: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    reference: ClassVar[str] = ""
+    attributes: ClassVar[Literal["none", "single", "joint"]] = "none"
+    """Sensitive attributes a run can protect: none, one (or the intersection), or all of them jointly."""
+    uses_received: ClassVar[bool] = False
+    """Whether `plan` or `finish` reads the logits of the received model."""
+    personal: ClassVar[bool] = False
+    """Whether local metrics belong to the model under ``client_state["personal"]``."""
+
+    def discloses(self) -> tuple[Disclosure, ...]:
+        """List all that leaves a client; a test compares it with what is really sent."""
+        return ALWAYS
+
+    def enrol(self, data: ClientData) -> ClientInfo:
+        """Client, once: introduce yourself."""
+        return ClientInfo(len(data))
+
+    def init(self, weights: Floats, infos: Mapping[str, ClientInfo]) -> ServerState:
+        """Server, once: the state before round 1."""
+        return ServerState(weights)
+
+    def broadcast(self, state: ServerState, client: str, context: RoundContext) -> Broadcast:
+        """Server: what this client needs for this round."""
+        return Broadcast(state.weights)
+
+    def plan(self, broadcast: Broadcast, received: Received, state: ClientState) -> LocalPlan:
+        """Client: how to train this round."""
+        return (Stage(),)
+
+    def finish(
+        self, plan: LocalPlan, trained: Trained, received: Received, state: ClientState
+    ) -> tuple[ClientUpdate, ClientState, Diagnostics]:
+        """Client: what leaves, what stays for the next round, and what is only for the client's own eyes."""
+        data = received.data
+        return ClientUpdate(data.name, trained.weights[-1], len(data)), state, {}
+
+    def coefficients(
+        self, state: ServerState, updates: Sequence[ClientUpdate], context: RoundContext
+    ) -> tuple[Floats, Log]:
+        """Server: how much each update counts; what is missing to 1 stays on the old model."""
+        return normalise(np.array([update.examples for update in updates], dtype=float)), {}
+
+    def server_round(
+        self, state: ServerState, updates: Sequence[ClientUpdate], context: RoundContext
+    ) -> tuple[ServerState, Log]:
+        """Server: combine the updates (sorted by client; never empty) into the next global model."""
+        share, log = self.coefficients(state, updates, context)
+        weights = weighted_average([update.weights for update in updates], share, state.weights)
+        named = {update.client: float(c) for update, c in zip(updates, share, strict=True)}
+        return self.next_state(state, weights, updates, context), {"coefficients": named, **log}
+
+    def next_state(
+        self,
+        state: ServerState,
+        weights: Floats,
+        updates: Sequence[ClientUpdate],
+        context: RoundContext,
+    ) -> ServerState:
+        """Server: what to keep beside the new weights."""
+        return ServerState(weights, state.values)

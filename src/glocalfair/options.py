@@ -1,0 +1,1 @@
+from glocalfair.data.options import from_mapping as from_mapping

@@ -1,0 +1,202 @@
+"""The run directory: everything a run leaves behind, written so that nothing is lost or half there.
+
+=====================  ==========================================================================================
+``config.toml``        the resolved configuration
+``rounds.jsonl``       one line for each round; equal runs give equal files
+``timing.jsonl``       seconds for each round (apart, because no two runs take the same time)
+``checkpoint.safetensors``  the state after the last saved round
+``model.safetensors``  the final model, named tensors
+``result.json``        the final metrics, and the counts they come from
+=====================  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glocalfair import config as configuration
+from glocalfair.engines.state import SimulationState
+from glocalfair.errors import GlocalfairError
+from glocalfair.types import Floats, ServerState, Value
+
+
+def jsonable(value: Any) -> Any:
+    """Turn arrays, tuples and mappings into plain JSON values; NaN and infinity become null."""
+    if isinstance(value, Mapping):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return jsonable(value.tolist())
+    if isinstance(value, np.generic):
+        return jsonable(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file in one step: readers see the old content or the new, never a part."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+class RunDirectory:
+    """One run on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rounds = path / "rounds.jsonl"
+        self.timing = path / "timing.jsonl"
+        self.checkpoint = path / "checkpoint.safetensors"
+        self.model = path / "model.safetensors"
+        self.result = path / "result.json"
+        self.config = path / "config.toml"
+
+    @classmethod
+    def create(cls, path: Path, config: configuration.Config) -> RunDirectory:
+        """Make a new run directory; one that holds a run already is refused."""
+        run = cls(path)
+        if run.config.exists():
+            raise GlocalfairError(
+                f"'{path}' already holds a run. Choose another --output, or continue it with --resume {path}."
+            )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            write_atomically(run.config, configuration.dump(configuration.to_mapping(config)).encode())
+        except OSError as error:
+            raise GlocalfairError(
+                f"Cannot write to the output directory '{path}': {error.strerror}."
+            ) from error
+        run.rounds.touch()
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """Open an existing run directory."""
+        run = cls(path)
+        if not run.config.exists():
+            raise GlocalfairError(f"'{path}' is not a run directory: it has no config.toml.")
+        return run
+
+    def load_config(self) -> configuration.Config:
+        """Return the configuration that the run was made with."""
+        return configuration.load(str(self.config))
+
+    def append(self, record: Mapping[str, Any], seconds: float) -> None:
+        """Add a round to the log."""
+        for path, line in (
+            (self.rounds, record),
+            (self.timing, {"round": record["round"], "seconds": seconds}),
+        ):
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(jsonable(line), ensure_ascii=False) + "\n")
+
+    def load_rounds(self) -> list[dict[str, Any]]:
+        """Return all complete records of the log."""
+        lines = self.rounds.read_text(encoding="utf-8").split("\n")
+        return [json.loads(line) for line in lines[:-1] if line]
+
+    def truncate(self, rounds: int) -> None:
+        """Cut both logs back to the first so many rounds, dropping a half-written line."""
+        for path in (self.rounds, self.timing):
+            lines = path.read_text(encoding="utf-8").split("\n")[:rounds] if path.exists() else []
+            write_atomically(path, "".join(f"{line}\n" for line in lines if line).encode())
+
+    def save_state(self, state: SimulationState) -> None:
+        """Write the checkpoint in one file, in one step."""
+        from safetensors.numpy import save
+
+        arrays: dict[str, np.ndarray[Any, Any]] = {"server": state.server.weights}
+        scalars: dict[str, Any] = {"round": state.round, "patience": state.patience}
+        if math.isfinite(state.best_loss):
+            scalars["best_loss"] = state.best_loss
+        for name, value in (("tail", state.tail), ("best", state.best)):
+            if value is not None:
+                arrays[name] = value
+        _pack("server/", state.server.values, arrays, scalars)
+        for client, values in state.clients.items():
+            _pack(f"client/{client}/", values, arrays, scalars)
+        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        write_atomically(self.checkpoint, save(contiguous, {"glocalfair": json.dumps(scalars)}))
+
+    def load_state(self) -> SimulationState:
+        """Read the checkpoint."""
+        arrays, scalars = read_safetensors(self.checkpoint)
+        clients: dict[str, dict[str, Value]] = {}
+        server: dict[str, Value] = {}
+        for name, value in {**arrays, **scalars}.items():
+            kind, _, rest = name.partition("/")
+            if kind == "server" and rest:
+                server[rest] = value
+            elif kind == "client" and rest:
+                client, _, key = rest.rpartition("/")
+                clients.setdefault(client, {})[key] = value
+        return SimulationState(
+            round=int(scalars["round"]),
+            server=ServerState(arrays["server"], server),
+            clients=clients,
+            tail=arrays.get("tail"),
+            best=arrays.get("best"),
+            best_loss=float(scalars.get("best_loss", math.inf)),
+            patience=int(scalars["patience"]),
+        )
+
+    def save_model(self, tensors: Mapping[str, np.ndarray[Any, Any]], about: Mapping[str, Any]) -> None:
+        """Write the final model under its tensors' names."""
+        from safetensors.numpy import save
+
+        contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+        write_atomically(self.model, save(contiguous, {"glocalfair": json.dumps(jsonable(about))}))
+
+    def save_result(self, result: Mapping[str, Any]) -> None:
+        """Write the final metrics."""
+        text = json.dumps(jsonable(result), ensure_ascii=False, indent=1)
+        write_atomically(self.result, text.encode())
+
+    def load_result(self) -> dict[str, Any]:
+        """Return the final metrics."""
+        if not self.result.exists():
+            raise GlocalfairError(f"The run in '{self.path}' is not finished. Continue it with --resume.")
+        content: dict[str, Any] = json.loads(self.result.read_text(encoding="utf-8"))
+        return content
+
+
+def _pack(
+    prefix: str,
+    values: Mapping[str, Value],
+    arrays: dict[str, np.ndarray[Any, Any]],
+    scalars: dict[str, Any],
+) -> None:
+    for key, value in values.items():
+        if isinstance(value, np.ndarray):
+            arrays[prefix + key] = value
+        else:
+            scalars[prefix + key] = value
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, Floats], dict[str, Any]]:
+    """Return arrays and JSON metadata of one of our files; anything else is a clear error."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            header = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        about = json.loads(header.get("glocalfair", "null"))
+    except (OSError, SafetensorError, ValueError) as error:
+        raise GlocalfairError(f"Cannot read '{path}': {error}.") from error
+    if not isinstance(about, dict):
+        raise GlocalfairError(f"'{path}' was not written by glocalfair.")
+    return arrays, about
