@@ -154,9 +154,7 @@ def to_mapping(config: Config) -> dict[str, Any]:
     for f in dataclasses.fields(config):
         value = getattr(config, f.name)
         plain = dict(value) if isinstance(value, Mapping) else dataclasses.asdict(value)
-        result[f.name] = {
-            k: list(v) if isinstance(v, tuple) else v for k, v in plain.items() if v is not None
-        }
+        result[f.name] = {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items() if v is not None}
     return result
 
 

@@ -94,11 +94,9 @@ class Experiment:
         if directory is not None:
             layout = simulator.network.layout
             tensors = {k: v.numpy() for k, v in layout.views(torch.as_tensor(weights)).items()}
-            about = {"model": dict(name=self.config.model.name, hidden=list(self.config.model.hidden))}
+            about = {"model": {"name": self.config.model.name, "hidden": list(self.config.model.hidden)}}
             directory.save_model(tensors, about)
-            directory.save_result(
-                {**result, "counts": {"global": overall.to_dict(), "local": local.to_dict()}}
-            )
+            directory.save_result({**result, "counts": {"global": overall.to_dict(), "local": local.to_dict()}})
         return result
 
 

@@ -59,8 +59,7 @@ class Layout:
         lead = flat.shape[:-1]
         parts = flat.split(self.sizes, dim=-1)
         return {
-            name: part.view(*lead, *shape)
-            for name, shape, part in zip(self.names, self.shapes, parts, strict=True)
+            name: part.view(*lead, *shape) for name, shape, part in zip(self.names, self.shapes, parts, strict=True)
         }
 
     def load(self, module: torch.nn.Module, flat: torch.Tensor) -> None:

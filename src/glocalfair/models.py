@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -17,8 +18,12 @@ class MLP(nn.Module):
 
     def __init__(self, inputs: int, hidden: Sequence[int] = (32, 16)) -> None:
         super().__init__()
-        sizes = [inputs, *hidden, 1]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise([inputs, *hidden, 1]))
+
+    @property
+    def linear(self) -> list[nn.Linear]:
+        """The layers, typed."""
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return one logit for each row."""

@@ -76,9 +76,7 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
             write_atomically(run.config, configuration.dump(configuration.to_mapping(config)).encode())
         except OSError as error:
-            raise GlocalfairError(
-                f"Cannot write to the output directory '{path}': {error.strerror}."
-            ) from error
+            raise GlocalfairError(f"Cannot write to the output directory '{path}': {error.strerror}.") from error
         run.rounds.touch()
         return run
 

@@ -32,10 +32,14 @@ from glocalfair.types import (
     Federation,
     Floats,
     Ints,
+    Log,
     Received,
     RoundContext,
     TrainingSettings,
 )
+
+
+_EMPTY: Log = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +121,7 @@ class Simulator:
         enrolled = {name: info.examples for name, info in self.infos.items()}
         arrived = [u for u in updates if u.client not in failed]
         usable, rejected = accept(arrived, len(state.server.weights), enrolled)
-        server, log = state.server, {}
+        server, log = state.server, _EMPTY
         if usable:
             server, log = self.method.server_round(state.server, usable, context)
         record: dict[str, Any] = {
@@ -180,9 +184,7 @@ class Simulator:
             return False
         return bool(generator(self.run.seed, number, client, "dropout").random() < self.train.dropout)
 
-    def _observe(
-        self, state: SimulationState, record: dict[str, Any]
-    ) -> tuple[SimulationState, dict[str, Any]]:
+    def _observe(self, state: SimulationState, record: dict[str, Any]) -> tuple[SimulationState, dict[str, Any]]:
         """Evaluate on validation data when due, and keep what averaging and early stopping need."""
         t = self.train
         weights = state.server.weights

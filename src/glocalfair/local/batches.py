@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from glocalfair.types import Floats, Ints
@@ -33,9 +35,7 @@ def steps(rows: int, epochs: int, batch: int) -> int:
     return epochs * -(-rows // batch)
 
 
-def schedule(
-    rows: Sequence[int], epochs: int, batch: int, generators: Sequence[np.random.Generator]
-) -> Schedule:
+def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Sequence[np.random.Generator]) -> Schedule:
     """Shuffle each client's rows once for each epoch and cut them into batches."""
     counts = np.array([steps(n, epochs, batch) for n in rows])
     width = min(batch, max(rows))
@@ -53,7 +53,7 @@ def schedule(
     return Schedule(position, weight, counts)
 
 
-def padded(values: Sequence[Floats], dtype: torch.dtype) -> torch.Tensor:
+def padded(values: Sequence[npt.NDArray[Any]], dtype: torch.dtype) -> torch.Tensor:
     """Stack vectors of different lengths into a matrix, zeros behind the shorter ones."""
     result = torch.zeros(len(values), max(len(v) for v in values), dtype=dtype)
     for row, value in zip(result, values, strict=True):

@@ -24,9 +24,7 @@ def project_simplex(values: torch.Tensor, total: float = 1.0) -> torch.Tensor:
     return (values - shift).clamp(min=0)
 
 
-def ascend(
-    multiplier: torch.Tensor, violation: torch.Tensor, lr: float, radius: float | None
-) -> torch.Tensor:
+def ascend(multiplier: torch.Tensor, violation: torch.Tensor, lr: float, radius: float | None) -> torch.Tensor:
     """Take one projected ascent step of the Lagrangian; Π_Λ is {λ ≥ 0} or, with a radius, also Σλ ≤ R."""
     moved = (multiplier + lr * violation).clamp(min=0)
     if radius is None or moved.shape[-1] == 0:

@@ -188,9 +188,7 @@ class Players:
         members = self.rows.members[self.held_out]
         loss = (self.held_weight * (torch.nn.functional.softplus(logits) - y * logits)).sum(1)
         present = (self.held_weight > 0) & (logits > 0)
-        violation = _violation(
-            self.check_coefficient, self.check_offset, present.to(logits.dtype), y, members
-        )
+        violation = _violation(self.check_coefficient, self.check_offset, present.to(logits.dtype), y, members)
         worst = violation.clamp(min=0).amax(1) if violation.shape[1] else torch.zeros_like(loss)
         self.iterates.append((theta.clone(), extra.clone(), loss.numpy(), worst.numpy(), violation.numpy()))
 

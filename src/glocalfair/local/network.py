@@ -29,9 +29,7 @@ class Network(Protocol):
     batched: bool
     """Whether clients may be trained together; False for models with state or randomness of their own."""
 
-    def forward(
-        self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor
-    ) -> tuple[torch.Tensor, Pullback]:
+    def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
         """Return logits in training mode and their pullback; updates BatchNorm statistics in `extra`."""
 
     def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -50,7 +48,7 @@ class MLPNetwork:
 
     def __init__(self, module: MLP) -> None:
         self.layout = Layout.of(module)
-        self._layers = [(layer.out_features, layer.in_features) for layer in module.layers]  # type: ignore[union-attr]
+        self._layers = [tuple(layer.weight.shape) for layer in module.linear]
 
     def _views(self, theta: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
         views, at = [], 0
@@ -70,9 +68,7 @@ class MLPNetwork:
         weight, bias = layers[-1]
         return torch.baddbmm(bias.unsqueeze(1), inputs[-1], weight.mT).squeeze(2), inputs
 
-    def forward(
-        self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor
-    ) -> tuple[torch.Tensor, Pullback]:
+    def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
         logits, inputs = self._activations(theta, x)
         weights = self._views(theta)
@@ -120,9 +116,7 @@ class ModuleNetwork:
         result: torch.Tensor = torch.func.vmap(self._call)(values, x)
         return result
 
-    def forward(
-        self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor
-    ) -> tuple[torch.Tensor, Pullback]:
+    def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
         names = self.layout.names[: self.layout.trainable_tensors]
         views = self.layout.views(torch.cat([theta, extra], 1) if extra.shape[1] else theta)

@@ -40,9 +40,7 @@ class Rows:
         return x if x.is_floating_point() else x.to(self.y.dtype).div_(127.5).sub_(1)
 
 
-def rows_of(
-    x: np.ndarray[Any, Any], y: Ints, groups: Ints, values: Sequence[int], dtype: torch.dtype
-) -> Rows:
+def rows_of(x: np.ndarray[Any, Any], y: Ints, groups: Ints, values: Sequence[int], dtype: torch.dtype) -> Rows:
     """Build `Rows` from arrays; `values` is the number of values of each attribute."""
     inputs = torch.as_tensor(x)
     columns = [np.ones((len(y), 1))] + [
@@ -134,9 +132,7 @@ class Trainer:
         taken = np.zeros(len(jobs), dtype=int)
         for number in range(len(jobs[0].plan)):
             stages = [job.plan[number] for job in jobs]
-            current = torch.stack(
-                [self._start(s, r, c) for s, r, c in zip(stages, received, current, strict=True)]
-            )
+            current = torch.stack([self._start(s, r, c) for s, r, c in zip(stages, received, current, strict=True)])
             run = _StageRun(self, jobs, stages, number, settings, received, current)
             losses.append(run.execute())
             taken += run.plan.steps
@@ -260,9 +256,7 @@ class _StageRun:
         if self.tilt is not None:
             slope += self.tilt[:active, step] * probability * (1 - probability)
         if self.players is not None:
-            slope = self.players.play(
-                slope, logits, probability, y, rows, self.mean_weight[:active, step], active
-            )
+            slope = self.players.play(slope, logits, probability, y, rows, self.mean_weight[:active, step], active)
         grad = pullback(slope)
         if self.has_proximal:
             grad += self.proximal[:active] * (self.theta[:active] - self.anchor[:active])

@@ -38,9 +38,7 @@ from glocalfair.types import (
     Trained,
 )
 
-Sends = Literal[
-    "weights", "examples", "loss", "totals", "group_counts", "group_rates", "group_losses", "gini"
-]
+Sends = Literal["weights", "examples", "loss", "totals", "group_counts", "group_rates", "group_losses", "gini"]
 
 
 @dataclass(frozen=True)
