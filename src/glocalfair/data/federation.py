@@ -1,0 +1,114 @@
+"""Puts a federation together: global test set, partition, local splits, encoding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from glocalfair.data.cells import Cells, attribute_cells
+from glocalfair.data.encoder import Encoder
+from glocalfair.data.partition import Assignment, PartitionSpec, Rows, assign
+from glocalfair.data.split import TEST, TRAIN, VALIDATION, SplitSpec, client_parts, global_test
+from glocalfair.errors import GlocalfairError
+from glocalfair.types import Client, Dataset, Federation, Ints
+
+
+def build(dataset: Dataset, partition: PartitionSpec, split: SplitSpec, seed: int) -> tuple[Federation, Encoder | None]:
+    """Draw who holds what and encode the rows.
+
+    Parameters
+    ----------
+    dataset
+        The rows. With `Dataset.images` the pictures are the input and nothing is encoded.
+    partition, split
+        Who holds what, and the shares of the parts.
+    seed
+        Equal seeds give equal federations.
+
+    Returns
+    -------
+    Federation, Encoder or None
+        The encoder knows the training rows of all clients together and no other row.
+
+    Examples
+    --------
+    >>> from glocalfair.data.registry import load
+    >>> federation, encoder = build(load("synthetic", rows=1000), PartitionSpec("iid"), SplitSpec(), seed=0)
+    >>> [(client.name, len(client.train)) for client in federation.clients[:2]], len(federation.test)
+    ([('client-00', 158), ('client-01', 158)], 100)
+    """
+    check(dataset)
+    cells = attribute_cells(dataset.groups, dataset.attributes)
+    tested = global_test(dataset.label, cells, split, seed)
+    rest = np.flatnonzero(~tested)
+    rows = Rows(
+        label=dataset.label[rest],
+        cells=_occurring(cells, rest),
+        owner=None if dataset.owner is None else dataset.owner[rest],
+        owner_names=dataset.owner_names,
+    )
+    assignment = assign(rows, partition, seed)
+    held = assignment.codes >= 0
+    parts = client_parts(assignment.codes[held], rows.label[held], _occurring(rows.cells, held), split, seed)
+    clients = _clients(rest[held], assignment, held, parts)
+    encoder = Encoder.fit(dataset, rest[held][parts == TRAIN]) if dataset.images is None else None
+    x: npt.NDArray[Any] | None = encoder.transform(dataset) if encoder else dataset.images
+    assert x is not None
+    return Federation(
+        name=dataset.name,
+        x=x,
+        y=dataset.label,
+        groups=dataset.groups,
+        attributes=dataset.attributes,
+        clients=clients,
+        test=np.flatnonzero(tested),
+        feature_names=encoder.names if encoder else (),
+        unused=len(rest) - int(held.sum()),
+    ), encoder
+
+
+def _occurring(cells: Cells, rows: npt.NDArray[np.generic]) -> Cells:
+    """Keep the chosen rows and number anew the cells that are left."""
+    codes = cells.codes[rows]
+    left = np.flatnonzero(np.bincount(codes, minlength=len(cells.names)))
+    renumbered = np.full(len(cells.names), -1, dtype=np.int64)
+    renumbered[left] = np.arange(len(left))
+    return Cells(renumbered[codes], tuple(cells.names[code] for code in left))
+
+
+def _clients(
+    rows: Ints, assignment: Assignment, held: npt.NDArray[np.bool_], parts: npt.NDArray[np.int8]
+) -> tuple[Client, ...]:
+    """Cut the row numbers into three parts for each client that has rows, sorted by name."""
+    key = assignment.codes[held].astype(np.int64) * 3 + parts
+    # Stable, so row numbers ascend inside each part whatever the order of the clients.
+    order = rows[np.argsort(key, kind="stable")]
+    edges = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=3 * len(assignment.names)))]).tolist()
+
+    def part(code: int, which: int) -> Ints:
+        return order[edges[3 * code + which] : edges[3 * code + which + 1]]
+
+    return tuple(
+        Client(name, part(code, TRAIN), part(code, VALIDATION), part(code, TEST))
+        for name, code in sorted(zip(assignment.names, range(len(assignment.names)), strict=True))
+        if edges[3 * code + 3] > edges[3 * code]
+    )
+
+
+def check(dataset: Dataset) -> None:
+    """Refuse data that nothing here could work with."""
+    if not len(dataset):
+        raise GlocalfairError(f"Data '{dataset.name}' have no rows.")
+    if not np.isin(dataset.label, (0, 1)).all():
+        raise GlocalfairError("Binary classification only for now: the label must be 0 or 1 in every row.")
+    if dataset.groups.shape != (len(dataset), len(dataset.attributes)):
+        raise GlocalfairError(
+            f"Data '{dataset.name}': 'groups' needs a row for each label and a column for each attribute."
+        )
+    for column, attribute in zip(dataset.groups.T, dataset.attributes, strict=True):
+        if column.min() < 0 or column.max() >= len(attribute.values):
+            raise GlocalfairError(f"Data '{dataset.name}': a code of '{attribute.name}' has no name in its values.")
+    if len(set(dataset.owner_names)) < len(dataset.owner_names):
+        raise GlocalfairError(f"Data '{dataset.name}': two clients have the same name.")
