@@ -1,0 +1,1 @@
+"""What people read: terminal tables of a run."""

@@ -1,0 +1,40 @@
+"""The command line: ``glocalfair run``, ``glocalfair list`` and their help.
+
+Each command is a module with a click command in it. Whatever is slow to import (torch, rich) is imported inside
+the function that needs it, so that ``glocalfair --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import click
+
+from glocalfair import __version__
+from glocalfair.cli.group import Group
+from glocalfair.cli.listing import list_command
+from glocalfair.cli.run import run_command
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+)
+@click.version_option(__version__, prog_name="glocalfair", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def main(debug: bool) -> None:
+    """Federated learning that is fair over everyone and inside each organisation.
+
+    \b
+    Examples:
+      glocalfair run adult                  train on Adult with 4 organisations, see the tables
+      glocalfair list methods               what can be trained, and what it discloses
+      glocalfair run adult --method fedavg --partition dirichlet --clients 8 --alpha 0.5
+
+    Every command explains itself: glocalfair run --help
+    """
+
+
+main.add_command(run_command)
+main.add_command(list_command)

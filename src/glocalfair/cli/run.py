@@ -1,0 +1,185 @@
+"""``glocalfair run``: from an experiment to a run directory and its tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from glocalfair.errors import GlocalfairError, invalid
+
+if TYPE_CHECKING:
+    from glocalfair.config import Config
+    from glocalfair.experiment import Experiment
+    from glocalfair.runs import RunDirectory
+
+# The short options and the keys of the experiment that they set. Names come first: they reset a section.
+SHORT = {
+    "method": "method.name",
+    "partition": "partition.name",
+    "clients": "partition.clients",
+    "alpha": "partition.alpha",
+    "seed": "run.seed",
+    "rounds": "train.rounds",
+}
+
+
+@click.command("run", short_help="Train on one federation and show how fair the model is.")
+@click.argument("experiment", required=False)
+@click.option("--method", metavar="NAME", help="A method of 'glocalfair list methods'.")
+@click.option("--partition", metavar="NAME", help="Who holds what: a name of 'glocalfair list partitions'.")
+@click.option("--clients", type=int, metavar="K", help="Number of organisations, where the partition takes it.")
+@click.option("--alpha", type=float, metavar="A", help="Heterogeneity, where the partition takes it: small is uneven.")
+@click.option("--seed", type=int, metavar="N", help="Equal seeds give equal results.")
+@click.option("--rounds", type=int, metavar="R", help="Number of rounds.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the run is written.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key, such as train.lr=0.05.")
+@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN_DIR", help="Continue an interrupted run.")
+@click.option("--quiet", is_flag=True, help="Print nothing but the run directory.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object and nothing else.")
+def run_command(
+    experiment: str | None,
+    output: Path | None,
+    settings: tuple[str, ...],
+    resume: Path | None,
+    quiet: bool,
+    as_json: bool,
+    **short: Any,
+) -> None:
+    """Train on one federation and show how fair the model is.
+
+    EXPERIMENT is a name of 'glocalfair list experiments' or the path of a TOML file. The run is written to
+    runs/EXPERIMENT-METHOD-seedN unless --output says otherwise.
+
+    \b
+    Examples:
+      glocalfair run adult
+      glocalfair run adult --partition dirichlet --clients 8 --alpha 0.5 --seed 1
+      glocalfair run my.toml --set train.lr=0.05 --set data.rows=2000 --json
+      glocalfair run --resume runs/adult-fedavg-seed0
+    """
+    chosen = [(SHORT[name], short[name]) for name in SHORT if short[name] is not None]
+    overrides = chosen + [_setting(text) for text in settings]
+    if resume is not None:
+        if experiment is not None or overrides or output is not None:
+            raise GlocalfairError("'--resume' continues a run with its own settings: give no experiment, no others.")
+        result = _resume(resume, quiet or as_json)
+    elif experiment is None:
+        raise GlocalfairError("Which experiment? For instance 'glocalfair run adult', or '--resume RUN_DIR'.")
+    else:
+        result = _fresh(experiment, overrides, output, quiet or as_json)
+    if as_json:
+        from glocalfair.runs import jsonable
+
+        click.echo(json.dumps(jsonable(result), allow_nan=False))
+    elif quiet:
+        click.echo(result["run_dir"])
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    from glocalfair.config import parse_value
+
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise invalid("--set", "section.key=value", text, "For instance: --set train.lr=0.05")
+    return key.strip(), parse_value(value.strip())
+
+
+def _fresh(experiment: str, overrides: list[tuple[str, Any]], output: Path | None, silent: bool) -> dict[str, Any]:
+    from glocalfair.config import load
+    from glocalfair.runs import RunDirectory
+
+    config = load(experiment, overrides)
+    _check_partition(config, overrides)
+    with _waiting(silent):
+        ready = _prepare(config)
+    directory = RunDirectory.create(output or _free(Path(experiment).stem, config), config)
+    return _train(ready, directory, None, silent)
+
+
+def _check_partition(config: Config, overrides: list[tuple[str, Any]]) -> None:
+    """Refuse a number of clients or an alpha that the partition would ignore in silence."""
+    from glocalfair.data.partition import PARTITIONS
+
+    name = config.partition.name
+    given = {key.removeprefix("partition.") for key, _ in overrides if key.startswith("partition.")}
+    for option in sorted(given & {"clients", "alpha"} - set(PARTITIONS[name].options)):
+        takers = ", ".join(other for other, entry in PARTITIONS.items() if option in entry.options)
+        raise GlocalfairError(f"Partition '{name}' does not use '{option}'. Partitions that do: {takers}.")
+
+
+def _resume(path: Path, silent: bool) -> dict[str, Any]:
+    from glocalfair.runs import RunDirectory
+
+    directory = RunDirectory.open(path)
+    if directory.result.exists():
+        result = directory.load_result()
+        result.pop("counts", None)
+        if not silent:
+            click.echo(f"The run in '{path}' is complete; this is its result.\n")
+            _show(directory, result)
+        return result
+    config = directory.load_config()
+    with _waiting(silent):
+        ready = _prepare(config)
+    state = directory.load_state() if directory.checkpoint.exists() else None
+    directory.truncate(state.round if state else 0)
+    return _train(ready, directory, state, silent)
+
+
+def _prepare(config: Config) -> Experiment:
+    from glocalfair.experiment import Experiment
+
+    return Experiment.prepare(config)
+
+
+def _waiting(silent: bool) -> Any:
+    """Say what the first seconds are spent on, where somebody is watching."""
+    from glocalfair.report.console import console
+
+    err = console(stderr=True, quiet=silent)
+    return err.status("Loading torch and the data …")
+
+
+def _free(name: str, config: Config) -> Path:
+    """Return the usual place of a run, numbered if it is taken."""
+    base = f"{name}-{config.method['name']}-seed{config.run.seed}"
+    path, number = Path("runs") / base, 2
+    while path.exists():
+        path, number = Path("runs") / f"{base}-{number}", number + 1
+    return path
+
+
+def _train(ready: Experiment, directory: RunDirectory, state: Any, silent: bool) -> dict[str, Any]:
+    from glocalfair.report.overview import overview
+    from glocalfair.report.progress import Progress
+
+    if not silent:
+        from glocalfair.report.console import console
+
+        console().print(overview(ready, directory.path))
+    done = state.round if state else 0
+    progress = Progress(ready.config.train.rounds, done, silent)
+    try:
+        with progress:
+            result = ready.run(directory, state, progress.update)
+    except KeyboardInterrupt as error:
+        # `state` may be a few rounds older than the log; --resume sorts that out.
+        raise click.Abort(
+            f"Interrupted after round {progress.round}. Continue with: glocalfair run --resume {directory.path}"
+        ) from error
+    if not silent:
+        _show(directory, result)
+    return result
+
+
+def _show(directory: RunDirectory, result: dict[str, Any]) -> None:
+    from glocalfair.report.console import console
+    from glocalfair.report.result import final_report
+
+    rounds = directory.load_rounds()
+    out = console()
+    for part in final_report(result, rounds[-1] if rounds else {}):
+        out.print(part)
