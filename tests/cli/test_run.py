@@ -137,3 +137,10 @@ def test_resume_ends_where_an_uninterrupted_run_ends(
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     again = glocalfair("run", "--resume", tmp_path / "cut")
     assert "is complete" in again.stdout
+
+
+def test_a_complete_run_that_was_moved_says_where_it_is(tmp_path: Path) -> None:
+    first = trained(tmp_path / "run", rounds=1)
+    (tmp_path / "run").rename(tmp_path / "moved")
+    again = json.loads(glocalfair("run", "--resume", tmp_path / "moved", "--json").stdout)
+    assert again == {**first, "run_dir": str(tmp_path / "moved")}

@@ -117,6 +117,8 @@ def _resume(path: Path, silent: bool) -> dict[str, Any]:
     if directory.result.exists():
         result = directory.load_result()
         result.pop("counts", None)
+        # The directory may have been moved since.
+        result["run_dir"] = str(path)
         if not silent:
             click.echo(f"The run in '{path}' is complete; this is its result.\n")
             _show(directory, result)

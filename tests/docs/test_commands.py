@@ -1,0 +1,82 @@
+"""Every command that the documentation shows is run, in order, in an empty folder."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from glocalfair.cli import main
+from glocalfair.registry import methods
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"(?:<!-- test: (?P<note>[^\n]*?) -->\n)?```(?P<language>\w+)\n(?P<body>.*?)^```", re.M | re.S)
+NOT_RUN = {
+    "make run": "it installs the package; CI does it on a clean clone",
+    "make test": "it runs this test",
+    "pip install -c constraints.txt -e .": "it needs the network; the slow wheel test installs everything",
+}
+
+
+class Block(NamedTuple):
+    """A code block, and the words of the `test:` comment above it."""
+
+    language: str
+    body: str
+    note: list[str]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        yield Block(found["language"], found["body"], shlex.split(found["note"] or ""))
+
+
+def commands(block: Block) -> Iterator[str]:
+    """Give the commands of a shell block; in a console block they follow a prompt."""
+    for line in block.body.splitlines():
+        command = line.partition("  #")[0].strip()
+        if block.language == "console":
+            command = command.removeprefix("$ ") if command.startswith("$ ") else ""
+        if command:
+            yield command
+
+
+def run(command: str, extra: list[str]) -> None:
+    program, *arguments = shlex.split(command)
+    if command in NOT_RUN:
+        return
+    assert program == "glocalfair", f"{command!r} is neither run nor in NOT_RUN with a reason"
+    if arguments[0] == "run":
+        arguments += extra
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, f"{command}: {done.output}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page):
+        kind, *rest = block.note or [""]
+        assert kind in ("", "short", "file"), f"unknown note {block.note}"
+        if kind == "file":
+            Path(rest[0]).write_text(block.body, encoding="utf-8")
+        elif block.language in ("bash", "console"):
+            for command in commands(block):
+                run(command, rest if kind == "short" else [])
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_readme_lists_methods_that_exist() -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## Methods")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `([^`]+)`", section, re.M)) <= set(methods())
