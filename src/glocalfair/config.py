@@ -93,6 +93,8 @@ class RunConfig:
     cohort: int = 64
     """How many clients train together as one tensor program."""
     checkpoint_every: int = 1
+    evaluate_clients: bool = True
+    """Whether methods that look at client models (Gini) get each one's own EOD logged too."""
 
     def __post_init__(self) -> None:
         for name in ("evaluate_every", "workers", "cohort", "checkpoint_every"):

@@ -180,13 +180,16 @@ class Broadcast:
 class Received:
     """The received model on the client's own training rows, measured once before training.
 
-    `logits` is None unless the method asks for it (`Method.uses_received`): it costs a forward pass.
+    `logits` is None unless the method asks for it (`Method.uses_received`): it costs a forward pass. The validation
+    part comes with it, for diagnostics.
     """
 
     data: ClientData
     training: TrainingSettings
     round: int
     logits: Floats | None = None
+    validation: ClientData | None = None
+    validation_logits: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +201,8 @@ class Stage:
 
     Attributes
     ----------
+    notes
+        What `Method.plan` wants to hand on to `Method.finish`; the trainer does not look at it.
     start
         ``"previous"`` (the stage before, or the received weights for the first), ``"received"``, or weights.
     """
@@ -209,6 +214,7 @@ class Stage:
     proximal: float = 0.0
     epochs: int | None = None
     game: Game | None = None
+    notes: Mapping[str, Value] = field(default_factory=dict)
 
 
 LocalPlan = tuple[Stage, ...]

@@ -5,10 +5,10 @@ from glocalfair.data.encoder import Encoder
 from glocalfair.data.entry import DatasetEntry
 from glocalfair.data.federation import build
 from glocalfair.data.holdings import Holdings, who_holds_what
-from glocalfair.data.options import from_mapping
 from glocalfair.data.partition import PARTITIONS, PartitionSpec
 from glocalfair.data.registry import build_options, datasets, load
 from glocalfair.data.split import SplitSpec
+from glocalfair.options import from_mapping
 
 __all__ = [
     "PARTITIONS",

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from glocalfair.data.entry import DatasetEntry
-from glocalfair.data.options import from_mapping
 from glocalfair.errors import unknown
+from glocalfair.options import from_mapping
 from glocalfair.types import Dataset
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -37,7 +37,6 @@ from glocalfair.types import (
     RoundContext,
     TrainingSettings,
 )
-
 
 _EMPTY: Log = {}
 
@@ -87,10 +86,10 @@ class Simulator:
         parts = [c.validation for c in self.clients.values()]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
-    def data(self, client: Client) -> ClientData:
+    def data(self, client: Client, part: Literal["train", "validation"] = "train") -> ClientData:
         """Return what the method may know of a client."""
-        f = self.federation
-        return ClientData(client.name, f.y[client.train], f.groups[client.train], f.attributes)
+        f, rows = self.federation, getattr(client, part)
+        return ClientData(client.name, f.y[rows], f.groups[rows], f.attributes)
 
     def start(self, weights: Floats) -> SimulationState:
         """Return the state before round 1."""
@@ -131,8 +130,11 @@ class Simulator:
             "rejected": rejected,
             "loss": loss,
             "server": log,
-            "clients": diagnostics,
         }
+        if self._evaluates(context.round):
+            record["clients"] = diagnostics
+            if self.run.evaluate_clients and "gini" in log and len(self.validation):
+                record["client_models"] = {u.client: self.validate(u.weights) for u in usable}
         # A client that failed has lost this round; its state is that of the round before.
         kept = {name: s for name, s in clients.items() if name not in failed}
         state = replace(state, round=context.round, server=server, clients={**state.clients, **kept})
@@ -144,11 +146,7 @@ class Simulator:
         """Run the clients' half of a round: updates, new client states, diagnostics and the mean loss."""
         method, names = self.method, context.participants
         sent = {name: method.broadcast(state.server, name, context) for name in names}
-        logits = self._received_logits(names, state.server.weights) if method.uses_received else {}
-        received = {
-            name: Received(self.data(self.clients[name]), context.training, context.round, logits.get(name))
-            for name in names
-        }
+        received = self._received(names, state.server.weights, context)
         before = {name: state.clients.get(name, {}) for name in names}
         plans = {name: method.plan(sent[name], received[name], before[name]) for name in names}
         jobs = [
@@ -174,10 +172,20 @@ class Simulator:
         loss = float(np.average([result.loss for result in trained], weights=sizes))
         return updates, after, diagnostics, loss
 
-    def _received_logits(self, names: tuple[str, ...], weights: Floats) -> dict[str, Floats]:
-        rows = [self.clients[name].train for name in names]
-        logits = self.trainer.logits(weights, np.concatenate(rows))
-        return dict(zip(names, np.split(logits, np.cumsum([len(r) for r in rows])[:-1]), strict=True))
+    def _received(self, names: tuple[str, ...], weights: Floats, context: RoundContext) -> dict[str, Received]:
+        """Let each client look at the global model on its own rows, if the method wants to: one pass for all."""
+        chosen = [self.clients[name] for name in names]
+        if not self.method.uses_received:
+            return {c.name: Received(self.data(c), context.training, context.round) for c in chosen}
+        parts = [part for c in chosen for part in (c.train, c.validation)]
+        logits = self.trainer.logits(weights, np.concatenate(parts))
+        cut = np.split(logits, np.cumsum([len(part) for part in parts])[:-1])
+        return {
+            c.name: Received(
+                self.data(c), context.training, context.round, cut[2 * i], self.data(c, "validation"), cut[2 * i + 1]
+            )
+            for i, c in enumerate(chosen)
+        }
 
     def _drops_out(self, number: int, client: str) -> bool:
         if self.train.dropout == 0:
@@ -191,8 +199,7 @@ class Simulator:
         if t.average_last > 1 and state.round > t.rounds - t.average_last:
             tail = np.zeros(len(weights)) if state.tail is None else state.tail
             state = replace(state, tail=tail + weights)
-        last = state.round == t.rounds
-        if len(self.validation) and (last or state.round % self.run.evaluate_every == 0):
+        if len(self.validation) and self._evaluates(state.round):
             record["validation"] = self.validate(weights)
             if t.early_stopping:
                 loss = record["validation"]["loss"]
@@ -201,6 +208,9 @@ class Simulator:
                 else:
                     state = replace(state, patience=state.patience + 1)
         return state, record
+
+    def _evaluates(self, number: int) -> bool:
+        return number == self.train.rounds or number % self.run.evaluate_every == 0
 
     def finished(self, state: SimulationState) -> bool:
         """Whether the run is over: all rounds done, or stopped early."""

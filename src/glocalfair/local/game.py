@@ -16,7 +16,7 @@ import torch
 from glocalfair.local import dual
 from glocalfair.local.constraints import Compiled, Constraint, compile_constraints
 from glocalfair.local.iterates import choose
-from glocalfair.types import Attribute, Floats, Ints, Value
+from glocalfair.types import Attribute, Ints, Value
 
 if TYPE_CHECKING:
     from glocalfair.local.network import Network
@@ -79,7 +79,7 @@ class Players:
         rows: Rows,
         train: Sequence[Ints],
         validation: Sequence[Ints],
-        steps: int,
+        steps: Ints,
         generators: Sequence[np.random.Generator],
     ) -> None:
         self.games, self.game, self.network, self.rows = list(games), games[0], network, rows
@@ -101,9 +101,13 @@ class Players:
         self.additive = self.game.update == "additive"
         self.matrix = dual.initial_matrix(clients, m, self.additive, dtype)
         self.multiplier = torch.zeros(clients, m, dtype=dtype)
-        every = max(1, steps // max(1, self.game.snapshots))
-        self.marks = {steps - 1 - i * every for i in range(self.game.snapshots)}
-        self.iterates: list[tuple[torch.Tensor, torch.Tensor, Floats, Floats, Floats]] = []
+        # Marks follow each client's own steps, so that it keeps the same iterates whoever trains beside it.
+        parts = np.arange(1, self.game.snapshots + 1)
+        self.marks = -(-parts[:, None] * steps[None, :] // self.game.snapshots) - 1
+        slots = self.game.snapshots + 1
+        self.thetas: list[torch.Tensor] = []
+        self.losses = np.zeros((slots, clients))
+        self.violations = np.zeros((slots, clients, m))
         self.chosen: list[int] = []
 
     def _compile(self, game: Game, rows: Ints) -> Compiled:
@@ -114,7 +118,11 @@ class Players:
 
     def start(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
         """Take the model before the first constrained step as the first candidate."""
-        self._snapshot(theta, extra)
+        self.thetas = [torch.cat([theta, extra], 1) for _ in range(self.game.snapshots + 1)]
+        everybody = np.arange(len(theta))
+        for slot in range(len(self.thetas)):
+            if slot == 0 or (self.marks[slot - 1] < 0).any():
+                self._snapshot(slot, everybody)
 
     def play(
         self,
@@ -179,34 +187,38 @@ class Players:
         if self.game.theta_radius is not None:
             norm = theta[:active].norm(dim=1, keepdim=True)
             theta[:active] *= (self.game.theta_radius / norm).clamp(max=1)
-        if step in self.marks:
-            self._snapshot(theta, extra)
+        for slot in np.flatnonzero((self.marks == step).any(1)):
+            who = np.flatnonzero(self.marks[slot] == step)
+            self.thetas[slot + 1][who] = torch.cat([theta[who], extra[who]], 1)
+            self._snapshot(int(slot) + 1, who)
 
-    def _snapshot(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
-        logits = self.network.logits(torch.cat([theta, extra], 1), self.rows.inputs(self.held_out))
-        y = self.rows.y[self.held_out]
-        members = self.rows.members[self.held_out]
-        loss = (self.held_weight * (torch.nn.functional.softplus(logits) - y * logits)).sum(1)
-        present = (self.held_weight > 0) & (logits > 0)
-        violation = _violation(self.check_coefficient, self.check_offset, present.to(logits.dtype), y, members)
-        worst = violation.clamp(min=0).amax(1) if violation.shape[1] else torch.zeros_like(loss)
-        self.iterates.append((theta.clone(), extra.clone(), loss.numpy(), worst.numpy(), violation.numpy()))
+    def _snapshot(self, slot: int, who: Ints) -> None:
+        """Judge the iterates of some clients on their held-out rows."""
+        rows, weight = self.held_out[who], self.held_weight[who]
+        logits = self.network.logits(self.thetas[slot][who], self.rows.inputs(rows))
+        y, members = self.rows.y[rows], self.rows.members[rows]
+        loss = (weight * (torch.nn.functional.softplus(logits) - y * logits)).sum(1)
+        present = (weight > 0) & (logits > 0)
+        violation = _violation(
+            self.check_coefficient[who], self.check_offset[who], present.to(logits.dtype), y, members
+        )
+        self.losses[slot, who] = loss.numpy()
+        self.violations[slot, who] = violation.numpy()
 
     def choose(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
         """Replace each client's weights by its chosen iterate."""
-        losses = np.array([it[2] for it in self.iterates])
-        worst = np.array([it[3] for it in self.iterates])
+        worst = np.maximum(self.violations, 0).max(2, initial=0.0)
         for k, random in enumerate(self.generators):
-            pick = choose(losses[:, k], worst[:, k], self.game.iterate, self.game.tolerance, random)
+            pick = choose(self.losses[:, k], worst[:, k], self.game.iterate, self.game.tolerance, random)
             self.chosen.append(pick)
-            theta[k], extra[k] = self.iterates[pick][0][k], self.iterates[pick][1][k]
+            theta[k], extra[k] = self.thetas[pick][k].split([theta.shape[1], extra.shape[1]])
 
     def outcomes(self) -> list[dict[str, Value]]:
         """Say for each client what was asked, what was reached on validation, and at which λ."""
         results: list[dict[str, Any]] = []
         for k, (compiled, check) in enumerate(zip(self.compiled, self.checks, strict=True)):
             m = len(compiled.names)
-            reached = np.where(check.defined, self.iterates[self.chosen[k]][4][k, :m], np.nan)
+            reached = np.where(check.defined, self.violations[self.chosen[k], k, :m], np.nan)
             results.append(
                 {
                     "names": list(compiled.names),
@@ -214,7 +226,7 @@ class Players:
                     "violation": reached,
                     "multiplier": self.multiplier[k, :m].numpy().copy(),
                     "iterate": self.chosen[k],
-                    "iterates": len(self.iterates),
+                    "iterates": len(self.thetas),
                 }
             )
         return results

@@ -105,9 +105,7 @@ class Trainer:
 
     def train(self, jobs: Sequence[Job], settings: TrainingSettings) -> list[Trained]:
         """Train all jobs and return their results in the order of `jobs`."""
-        order = sorted(range(len(jobs)), key=lambda i: (-len(jobs[i].train), jobs[i].client))
-        size = self.cohort if self.network.batched else 1
-        groups = [order[i : i + size] for i in range(0, len(order), size)]
+        groups = self._groups(jobs)
 
         def run(group: list[int]) -> list[Trained]:
             return self._train_group([jobs[i] for i in group], settings)
@@ -122,6 +120,14 @@ class Trainer:
             for i, result in zip(group, trained, strict=True):
                 results[i] = result
         return [result for result in results if result is not None]
+
+    def _groups(self, jobs: Sequence[Job]) -> list[list[int]]:
+        """Group clients of similar size that play games of the same shape, whatever the order they come in."""
+        by_shape: dict[tuple[str, ...], list[int]] = {}
+        for i in sorted(range(len(jobs)), key=lambda i: (-len(jobs[i].train), jobs[i].client)):
+            by_shape.setdefault(tuple(_shape(stage) for stage in jobs[i].plan), []).append(i)
+        size = self.cohort if self.network.batched else 1
+        return [same[i : i + size] for _, same in sorted(by_shape.items()) for i in range(0, len(same), size)]
 
     def _train_group(self, jobs: list[Job], settings: TrainingSettings) -> list[Trained]:
         received = torch.stack([torch.as_tensor(job.weights, dtype=self.dtype) for job in jobs])
@@ -227,7 +233,7 @@ class _StageRun:
                 trainer.rows,
                 [job.train for job in jobs],
                 [job.validation for job in jobs],
-                steps=int(self.plan.steps.max()),
+                steps=self.plan.steps,
                 generators=[generator(job.seed, job.round, job.client, "iterate") for job in jobs],
             )
 
@@ -264,6 +270,11 @@ class _StageRun:
         if self.players is not None:
             self.players.observe(step, self.theta, self.extra, active)
         return (weight * (torch.nn.functional.softplus(logits) - y * logits)).sum(1)
+
+
+def _shape(stage: Stage) -> str:
+    """Name what decides how many rows a game's constraints compile to."""
+    return "" if stage.game is None else repr([(c.mode, c.attributes) for c in stage.game.constraints])
 
 
 def local_steps(rows: int, settings: TrainingSettings) -> int:

@@ -64,7 +64,7 @@ class Method:
 
     name: ClassVar[str] = ""
     summary: ClassVar[str] = ""
-    reference: ClassVar[str] = ""
+    citation: ClassVar[str] = ""
     attributes: ClassVar[Literal["none", "single", "joint"]] = "none"
     """Sensitive attributes a run can protect: none, one (or the intersection), or all of them jointly."""
     uses_received: ClassVar[bool] = False

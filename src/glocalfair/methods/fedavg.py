@@ -14,4 +14,4 @@ class FedAvg(Method):
 
     name: ClassVar[str] = "fedavg"
     summary: ClassVar[str] = "plain average by number of examples; no fairness"
-    reference: ClassVar[str] = "McMahan et al. 2017"
+    citation: ClassVar[str] = "McMahan et al. 2017"

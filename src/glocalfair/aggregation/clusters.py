@@ -1,0 +1,81 @@
+"""Exact k-means in one dimension, and the number of clusters by the elbow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from glocalfair.types import Floats, Ints
+
+MOST = 8
+"""The elbow looks at no more clusters than this."""
+
+
+def kmeans_1d(values: Floats, most: int) -> tuple[Floats, list[Ints]]:
+    """Return for p = 1 … `most` clusters the smallest sum of squared deviations and the labels that reach it.
+
+    In one dimension the clusters of an optimum are intervals of the sorted values, so dynamic programming over the
+    place of the last cut is exact. Labels count from 0 in the order of the values.
+    """
+    order = np.argsort(values, kind="stable")
+    # Centred, because the prefix sums would cancel for values that differ in the third decimal.
+    x = values[order] - values.mean()
+    first = np.concatenate([[0.0], np.cumsum(x)])
+    second = np.concatenate([[0.0], np.cumsum(x * x)])
+    n = len(x)
+    starts = np.arange(n)
+
+    def cost(end: int) -> Floats:
+        """Deviation of x[i:end] for every start i < end."""
+        i = starts[:end]
+        spread = second[end] - second[i] - (first[end] - first[i]) ** 2 / (end - i)
+        return np.maximum(spread, 0.0)
+
+    best = np.array([0.0] + [cost(end)[0] for end in range(1, n + 1)])
+    cuts: list[Ints] = []
+    errors = [best[n]]
+    for p in range(2, most + 1):
+        found, cut = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=int)
+        for end in range(p, n + 1):
+            total = best[:end] + cost(end)
+            total[: p - 1] = np.inf
+            cut[end] = int(total.argmin())
+            found[end] = total[cut[end]]
+        best = found
+        cuts.append(cut)
+        errors.append(best[n])
+    return np.array(errors), [_labels(order, cuts[:p]) for p in range(most)]
+
+
+def _labels(order: Ints, cuts: list[Ints]) -> Ints:
+    edges = [len(order)]
+    for cut in reversed(cuts):
+        edges.append(int(cut[edges[-1]]))
+    edges.append(0)
+    labels = np.empty(len(order), dtype=int)
+    for label, (start, end) in enumerate(zip(edges[:0:-1], edges[-2::-1], strict=True)):
+        labels[order[start:end]] = label
+    return labels
+
+
+def elbow(errors: Floats) -> int:
+    """Return the number of clusters where the error curve lies furthest below its chord; 1 if nowhere.
+
+    >>> elbow(np.array([1.0, 0.1, 0.05, 0.0]))
+    2
+    """
+    if errors[0] < 1e-12:
+        return 1
+    chord = np.linspace(errors[0], errors[-1], len(errors))
+    below = chord - errors
+    return int(below.argmax()) + 1 if below.max() > 0 else 1
+
+
+def cluster(values: Floats, clusters: int | None = None) -> Ints:
+    """Group values: by the elbow, or into a given number of clusters (fewer if there are fewer values).
+
+    >>> cluster(np.array([0.40, 0.41, 0.70, 0.71])).tolist()
+    [0, 0, 1, 1]
+    """
+    most = min(len(values), MOST if clusters is None else clusters)
+    errors, labels = kmeans_1d(values, most)
+    return labels[(elbow(errors) if clusters is None else most) - 1]

@@ -1,0 +1,413 @@
+"""GLocalFair: constrained training on the client, fairness-aware clustering on the server.
+
+Client: a training stage under constraints on group rates (eq. 5), either by the paper's game inside the round or by a
+dual that lives across rounds (`glocalfair.local.anchored`). Server: clients are clustered by the Gini coefficient of
+their weights, and a cluster counts the more the lower its mean Gini coefficient is (eq. 17 and 18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from glocalfair.aggregation.average import normalise
+from glocalfair.aggregation.clusters import cluster
+from glocalfair.aggregation.gini import gini, lorenz, sorted_magnitudes
+from glocalfair.errors import GlocalfairError, invalid, unknown
+from glocalfair.local import anchored
+from glocalfair.local.anchored import DualSettings
+from glocalfair.local.constraints import CONSTRAINTS, Constraint, column_names
+from glocalfair.local.game import Game
+from glocalfair.methods.base import ALWAYS, Disclosure, Method
+from glocalfair.types import (
+    Broadcast,
+    ClientData,
+    ClientInfo,
+    ClientState,
+    ClientUpdate,
+    Diagnostics,
+    Floats,
+    LocalPlan,
+    Log,
+    Received,
+    RoundContext,
+    ServerState,
+    Stage,
+    Trained,
+)
+
+RATES = ("fnr", "fpr", "positive_rate")
+OVERRIDABLE = ("constraints", "tau_fnr", "tau_fpr", "tau_positive_rate", "mode")
+
+
+@dataclass(frozen=True)
+class GLocalFair(Method):
+    """The best default found: anchored constraints, a dual across rounds (see the docs for how it was found).
+
+    Attributes
+    ----------
+    constraints
+        Rates to constrain: any of ``"fnr"``, ``"fpr"``, ``"positive_rate"``; empty for none (the ablation
+        "clustering only" of Table 4).
+    tau_fnr, tau_fpr, tau_positive_rate
+        Allowed deviation from the reference, or the limit itself when `mode` is ``"absolute"``.
+    mode
+        ``"deviation"`` (eq. 5) or ``"absolute"`` (a limit on each group's rate, Tables 6 and 7).
+    protect
+        Attributes to protect; empty for all.
+    reference
+        ``"local"`` (eq. 5: the client's own overall rates), ``"federation"`` (the federation's overall rates: each
+        client adds four totals to its update), or ``"targets"`` (public `targets`: nothing is added).
+    targets
+        Public FNR, FPR and positive rate for ``reference = "targets"``.
+    dual
+        ``"persistent"`` (λ moves once a round on the received model and is kept) or ``"game"`` (the paper: λ restarts
+        at 0 and plays inside the round).
+    overrides
+        Per client: any of constraints, tau_…, mode. A hospital that cares for FNR only: ``{"hospital": {"constraints":
+        ["fnr"]}}``.
+    gamma
+        γ of eq. 18; 0 is FedAvg bit for bit (the ablation "constraints only").
+    gini_of
+        ``"weights"`` (the paper) or ``"update"``.
+    gini_scale
+        ``"raw"`` (the paper) or ``"standardised"`` over the round's participants.
+    clusters
+        Number of clusters; 0 for the elbow.
+    cluster_mass
+        ``"examples"`` (normalised eq. 18: clusters count by their data), ``"equal"`` (each cluster counts alike) or
+        ``"literal"`` (no normaliser, as printed: γ is then a server step size).
+    """
+
+    name: ClassVar[str] = "glocalfair"
+    summary: ClassVar[str] = "constrained local training + clustering by Gini; all attributes jointly"
+    citation: ClassVar[str] = "GLocalFair, with anchored constraints and a persistent dual"
+    attributes: ClassVar[Literal["none", "single", "joint"]] = "joint"
+    uses_received: ClassVar[bool] = True
+
+    constraints: tuple[str, ...] = ("fnr", "fpr")
+    tau_fnr: float = 0.0
+    tau_fpr: float = 0.0
+    tau_positive_rate: float = 0.0
+    mode: Literal["deviation", "absolute"] = "deviation"
+    protect: tuple[str, ...] = ()
+    reference: Literal["local", "federation", "targets"] = "federation"
+    targets: tuple[float, ...] = (0.4, 0.07, 0.2)
+    dual: Literal["persistent", "game"] = "persistent"
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    dual_lr: float = 2.0
+    dual_decay: float = 0.0
+    dual_max: float = 2.0
+    shrinkage: float = 50.0
+    clip: float = 2.0
+    scaled: bool = True
+
+    solver: Literal["lagrangian", "proxy_lagrangian"] = "lagrangian"
+    update: Literal["multiplicative", "additive"] = "multiplicative"
+    proxy: Literal["sigmoid", "hinge"] = "sigmoid"
+    game_epochs: int = 1
+    snapshots: int = 4
+    iterate: Literal["best", "tfco", "last", "random"] = "best"
+    tolerance: float = 0.0
+    theta_radius: float | None = None
+    dual_radius: float | None = None
+
+    gamma: float = 0.6
+    gini_of: Literal["weights", "update"] = "weights"
+    gini_scale: Literal["raw", "standardised"] = "raw"
+    clusters: int = 0
+    cluster_mass: Literal["examples", "equal", "literal"] = "examples"
+
+    def __post_init__(self) -> None:
+        self._constraints_of("")
+        for client, values in self.overrides.items():
+            for key in values:
+                if key not in OVERRIDABLE:
+                    raise unknown(f"override for client '{client}'", key, OVERRIDABLE)
+            self._constraints_of(client)
+        if self.reference == "targets" and len(self.targets) != 3:
+            raise invalid("method.targets", "three rates: FNR, FPR and positive rate", list(self.targets))
+        if self.gamma < 0:
+            raise invalid("method.gamma", "at least 0", self.gamma)
+        if self.clusters < 0:
+            raise invalid("method.clusters", "0 (elbow) or a number of clusters", self.clusters)
+        if self.dual == "persistent" and self.proxy != "sigmoid":
+            raise GlocalfairError(
+                "'method.proxy' must be 'sigmoid' with the persistent dual, whose plan is linear in it."
+            )
+
+    # ------------------------------------------------------------------------------------------ client
+
+    def _constraints_of(self, client: str) -> tuple[Constraint, ...]:
+        """Return the constraints of a client: the federation's, with the client's own overrides."""
+        own = self.overrides.get(client, {})
+        chosen = own.get("constraints", self.constraints)
+        mode = own.get("mode", self.mode)
+        for rate in chosen:
+            if rate not in CONSTRAINTS:
+                raise unknown("constraint", rate, CONSTRAINTS)
+        return tuple(
+            CONSTRAINTS[rate](float(own.get(f"tau_{rate}", getattr(self, f"tau_{rate}"))), mode, self.protect or None)
+            for rate in chosen
+        )
+
+    def discloses(self) -> tuple[Disclosure, ...]:
+        """See `Method.discloses`."""
+        if self.reference != "federation":
+            return ALWAYS
+        text = "four totals of the received model: false negatives, positives, false positives, negatives"
+        return (*ALWAYS, Disclosure("totals", "totals", f"{text} (on a client with one group they are that group's)"))
+
+    def _references(self, broadcast: Broadcast, own: Floats, state: ClientState) -> Mapping[str, float] | None:
+        """Return the rates to deviate from; None for the client's own.
+
+        The federation's rates are known for the model that this client reported on last, not for the one it has just
+        received. Comparing the new model with the old rates would read every common change as unfairness, and the
+        dual would add it up. So the reference moves along with the client's own overall rate since then.
+        """
+        if self.reference == "local":
+            return None
+        rates = np.asarray(self.targets, dtype=float)
+        if self.reference == "federation":
+            rates = np.asarray(broadcast.payload["reference"], dtype=float) + own - np.asarray(state["overall"])
+        return dict(zip(RATES, np.nan_to_num(rates).tolist(), strict=True))
+
+    def plan(self, broadcast: Broadcast, received: Received, state: ClientState) -> LocalPlan:
+        """Train under the constraints; in the first round a federation reference is not known yet."""
+        data = received.data
+        constraints = self._constraints_of(data.name)
+        known = self.reference != "federation" or ("reference" in broadcast.payload and "overall" in state)
+        if not constraints or not data.attributes or not (known or self.dual == "persistent"):
+            return (Stage(),)
+        own = self._overall(received)
+        references = self._references(broadcast, own, state) if known else None
+        if self.dual == "game":
+            return (Stage(), Stage(game=self._game(constraints, data, references), epochs=self.game_epochs))
+        members = anchored.memberships(data)
+        multipliers = np.asarray(state.get("multipliers", np.zeros((len(constraints), members.shape[1]))))
+        notes: dict[str, Any] = {}
+        if known:
+            gaps = self._violations(constraints, data, received.logits, references, self.shrinkage)
+            moves = [
+                anchored.ascend(*each, self._dual, anchored.counted(each[0], data) @ members, len(data))
+                for each in zip(constraints, multipliers, gaps, strict=True)
+            ]
+            multipliers = np.array(moves)
+            if received.validation is not None and len(received.validation):
+                held_out = received.validation, received.validation_logits
+                notes["violations"] = np.array(self._violations(constraints, *held_out, references, 0.0))
+        tilt = anchored.coefficients(constraints, multipliers, data, members, self._dual, self.reference == "local")
+        return (Stage(probability_coefficient=tilt, notes={"multipliers": multipliers, **notes}),)
+
+    def _overall(self, received: Received) -> Floats:
+        """Return the client's own FNR, FPR and positive rate under the received model; NaN where undefined."""
+        if received.logits is None:
+            return np.full(3, np.nan)
+        return _rates(_totals(received))
+
+    @property
+    def _dual(self) -> DualSettings:
+        return DualSettings(self.dual_lr, self.dual_decay, self.dual_max, self.shrinkage, self.clip, self.scaled)
+
+    def _violations(
+        self,
+        constraints: Sequence[Constraint],
+        data: ClientData,
+        logits: Floats | None,
+        references: Mapping[str, float] | None,
+        shrinkage: float,
+    ) -> list[Floats]:
+        assert logits is not None
+        members = anchored.memberships(data)
+        return [
+            anchored.violation(c, data, members, logits, None if references is None else references[c.rate], shrinkage)
+            for c in constraints
+        ]
+
+    def _game(
+        self, constraints: tuple[Constraint, ...], data: ClientData, references: Mapping[str, float] | None
+    ) -> Game:
+        return Game(
+            constraints,
+            data.attributes,
+            references,
+            solver=self.solver,
+            update=self.update,
+            proxy=self.proxy,
+            dual_lr=self.dual_lr,
+            snapshots=self.snapshots,
+            iterate=self.iterate,
+            tolerance=self.tolerance,
+            theta_radius=self.theta_radius,
+            dual_radius=self.dual_radius,
+            shrinkage=self.shrinkage,
+            clip=self.clip or None,
+        )
+
+    def finish(
+        self, plan: LocalPlan, trained: Trained, received: Received, state: ClientState
+    ) -> tuple[ClientUpdate, ClientState, Diagnostics]:
+        """Send the weights (and the totals); keep λ; tell the client what was asked and what was reached."""
+        data = received.data
+        payload: dict[str, Floats] = {}
+        if self.reference == "federation":
+            payload["totals"] = _totals(received)
+        notes = plan[0].notes
+        kept = {**state, **{key: notes[key] for key in notes if key == "multipliers"}}
+        if self.reference == "federation":
+            kept["overall"] = self._overall(received)
+        update = ClientUpdate(data.name, trained.weights[-1], len(data), payload)
+        return update, kept, {"constraints": self._told(plan, trained, data)}
+
+    def _told(self, plan: LocalPlan, trained: Trained, data: ClientData) -> list[dict[str, Any]]:
+        """List for each constraint: requested τ, violation on validation data (positive = violated), λ."""
+        if trained.game:
+            game: Mapping[str, Any] = trained.game
+            rows = zip(game["names"], game["tau"], game["violation"], game["multiplier"], strict=True)
+            return [
+                {"name": name, "tau": float(tau), "violation": float(v), "multiplier": float(m)}
+                for name, tau, v, m in rows
+            ]
+        notes: Mapping[str, Any] = plan[0].notes
+        if "violations" not in notes:
+            return []
+        return [
+            {
+                "name": f"{constraint.rate}({attribute}={value})",
+                "tau": constraint.tau,
+                "violation": float(notes["violations"][i][j]),
+                "multiplier": float(notes["multipliers"][i][j]),
+            }
+            for i, constraint in enumerate(self._constraints_of(data.name))
+            for j, (attribute, value) in enumerate(column_names(data.attributes))
+        ]
+
+    # ------------------------------------------------------------------------------------------ server
+
+    def init(self, weights: Floats, infos: Mapping[str, ClientInfo]) -> ServerState:
+        """Remember who there is, to keep each client's latest totals."""
+        if self.reference != "federation":
+            return ServerState(weights)
+        clients = len(infos)
+        return ServerState(
+            weights,
+            {
+                "names": "\x1f".join(sorted(infos)),
+                "totals": np.zeros((clients, 4)),
+                "reference": np.full((clients, 3), np.nan),
+            },
+        )
+
+    def broadcast(self, state: ServerState, client: str, context: RoundContext) -> Broadcast:
+        """Send the federation's rates as of this client's last report."""
+        if self.reference != "federation":
+            return Broadcast(state.weights)
+        reference = np.asarray(state.values["reference"])[_index(state)[client]]
+        return Broadcast(state.weights, {} if np.isnan(reference).any() else {"reference": reference})
+
+    def coefficients(
+        self, state: ServerState, updates: Sequence[ClientUpdate], context: RoundContext
+    ) -> tuple[Floats, Log]:
+        """Weigh clients by d_k e^{−γ Ḡ} with Ḡ the mean Gini coefficient of their cluster (eq. 18, normalised)."""
+        ordered = [sorted_magnitudes(self._measured(u, state)[: context.trainable]) for u in updates]
+        values = np.array([gini(o) for o in ordered])
+        labels = cluster(values, self.clusters or None)
+        examples = np.array([u.examples for u in updates], dtype=float)
+        sizes = np.bincount(labels)
+        means = np.bincount(labels, values) / sizes
+        favour = np.exp(-self.gamma * self._scaled(means, values))[labels]
+        names = [u.client for u in updates]
+        log = {
+            "gini": dict(zip(names, values.tolist(), strict=True)),
+            "cluster": dict(zip(names, labels.tolist(), strict=True)),
+            "lorenz": {n: np.round(lorenz(o, 11), 4).tolist() for n, o in zip(names, ordered, strict=True)},
+        }
+        if self.cluster_mass == "examples":
+            return normalise(examples * favour), log
+        within = examples / np.bincount(labels, examples)[labels]
+        if self.cluster_mass == "equal":
+            return normalise(within * favour), log
+        return within * favour, log
+
+    def _measured(self, update: ClientUpdate, state: ServerState) -> Floats:
+        return update.weights if self.gini_of == "weights" else update.weights - state.weights
+
+    def _scaled(self, means: Floats, values: Floats) -> Floats:
+        """Return the clusters' Gini as it is, or in standard deviations over the round's participants."""
+        if self.gini_scale == "raw":
+            return means
+        spread = values.std()
+        return (means - values.mean()) / spread if spread > 1e-12 else np.zeros_like(means)
+
+    def server_round(
+        self, state: ServerState, updates: Sequence[ClientUpdate], context: RoundContext
+    ) -> tuple[ServerState, Log]:
+        """See `Method.server_round`; the literal form of eq. 18 takes steps that do not sum to 1."""
+        if self.cluster_mass != "literal":
+            return super().server_round(state, updates, context)
+        share, log = self.coefficients(state, updates, context)
+        moved = sum(c * (u.weights.astype(float) - state.weights) for c, u in zip(share, updates, strict=True))
+        weights = (state.weights + moved).astype(state.weights.dtype)
+        named = {u.client: float(c) for u, c in zip(updates, share, strict=True)}
+        return self.next_state(state, weights, updates, context), {"coefficients": named, **log}
+
+    def next_state(
+        self, state: ServerState, weights: Floats, updates: Sequence[ClientUpdate], context: RoundContext
+    ) -> ServerState:
+        """Keep the latest totals of every client: the reference must not depend on who took part this round."""
+        if self.reference != "federation":
+            return ServerState(weights)
+        index = _index(state)
+        rows = [index[update.client] for update in updates]
+        totals, reference = np.array(state.values["totals"]), np.array(state.values["reference"])
+        totals[rows] = [update.payload["totals"] for update in updates]
+        reference[rows] = _rates(totals.sum(0))
+        return ServerState(weights, {**state.values, "totals": totals, "reference": reference})
+
+
+def _totals(received: Received) -> Floats:
+    """Count false negatives, positives, false positives and negatives of the received model."""
+    assert received.logits is not None
+    accepted, positive = received.logits > 0, received.data.y == 1
+    counts = [positive & ~accepted, positive, ~positive & accepted, ~positive]
+    return np.array([float(c.sum()) for c in counts])
+
+
+def _rates(totals: Floats) -> Floats:
+    """Return FNR, FPR and positive rate of four totals; NaN where there is nothing to count."""
+    missed, positives, accepted, negatives = totals
+    numerator = np.array([missed, accepted, positives - missed + accepted])
+    denominator = np.array([positives, negatives, positives + negatives])
+    return np.divide(numerator, denominator, out=np.full(3, np.nan), where=denominator > 0)
+
+
+def _index(state: ServerState) -> dict[str, int]:
+    return _positions(str(state.values["names"]))
+
+
+@lru_cache(maxsize=8)
+def _positions(names: str) -> dict[str, int]:
+    return {name: i for i, name in enumerate(names.split("\x1f"))}
+
+
+@dataclass(frozen=True)
+class GLocalFairPaper(GLocalFair):
+    """GLocalFair as published, with the readings that the docs list: the game inside the round, eq. 5, γ = .6."""
+
+    name: ClassVar[str] = "glocalfair-paper"
+    summary: ClassVar[str] = "GLocalFair as published: game inside the round, local reference, Gini clusters"
+    citation: ClassVar[str] = "GLocalFair"
+    uses_received: ClassVar[bool] = False
+
+    tau_fnr: float = 0.1
+    tau_fpr: float = 0.08
+    reference: Literal["local", "federation", "targets"] = "local"
+    dual: Literal["persistent", "game"] = "game"
+    dual_lr: float = 0.5
+    shrinkage: float = 0.0
+    clip: float = 0.0

@@ -1,0 +1,113 @@
+"""The game against cooper-like arithmetic done by hand, and its limits."""
+
+import numpy as np
+import torch
+
+from glocalfair.local.constraints import FNR, FPR
+from glocalfair.local.game import Game, Players
+from glocalfair.local.network import network
+from glocalfair.local.trainer import Trainer, rows_of
+from glocalfair.models import MLP
+from glocalfair.types import Stage, TrainingSettings
+from tests.local.test_trainer import ATTRIBUTES, jobs, module, trainer
+
+
+def player(game: Game) -> tuple[Players, Trainer, torch.Tensor]:
+    model = module()
+    ours = trainer(model)
+    rows = np.arange(60)
+    players = Players([game], ours.network, ours.rows, [rows], [np.arange(60, 80)], np.array([10]), [np.random.default_rng(0)])
+    return players, ours, torch.as_tensor(rows).unsqueeze(0)
+
+
+def test_violation_on_the_whole_batch_is_the_true_violation_and_moves_lambda() -> None:
+    players, ours, rows = player(Game((FNR(0.1), FPR(0.1)), ATTRIBUTES, dual_lr=0.3))
+    logits = torch.tensor(np.random.default_rng(2).normal(size=(1, 60)))
+    y = ours.rows.y[rows]
+    weight = torch.full((1, 60), 1 / 60, dtype=torch.float64)
+    slope = players.play(torch.zeros(1, 60, dtype=torch.float64), logits, torch.sigmoid(logits), y, rows, weight, 1)
+    assert (slope == 0).all(), "λ is 0 in the first step, so the θ-player sees no constraint"
+    positive, accepted = (y[0] == 1).numpy(), (logits[0] > 0).numpy()
+    women = (ours.rows.members[rows[0], 1] == 1).numpy()
+    fnr = np.mean(~accepted[positive])
+    gap = np.mean(~accepted[positive & women]) - fnr
+    assert players.compiled[0].names[0] == "fnr(sex=F) high"
+    np.testing.assert_allclose(players.multiplier[0, :2], np.maximum(0, 0.3 * np.array([gap - 0.1, -gap - 0.1])))
+
+
+def test_slope_is_the_gradient_of_the_proxy_lagrangian() -> None:
+    for proxy in ("sigmoid", "hinge"):
+        players, ours, rows = player(Game((FNR(0.05), FPR(0.05)), ATTRIBUTES, proxy=proxy))  # type: ignore[arg-type]
+        multiplier = torch.tensor(np.random.default_rng(4).random(players.multiplier.shape))
+        players.multiplier = multiplier.clone()
+        logits = torch.tensor(np.random.default_rng(5).normal(size=(1, 60)) * 2, requires_grad=True)
+        y = ours.rows.y[rows]
+        coefficient = torch.as_tensor(players.compiled[0].coefficient)
+        members = ours.rows.members[rows[0]]
+        each = torch.stack([coefficient[:, int(label)] @ m for label, m in zip(y[0], members, strict=True)], 1)
+        if proxy == "sigmoid":
+            value = (each * torch.sigmoid(logits)).sum(1)
+        else:
+            above, below = torch.relu(1 + logits), torch.relu(1 - logits)
+            value = (each.clamp(min=0) * above + each + (-each).clamp(min=0) * below - each.clamp(min=0)).sum(1)
+        (multiplier[0] * value).sum().backward()
+        weight = torch.full((1, 60), 1 / 60, dtype=torch.float64)
+        zero = torch.zeros(1, 60, dtype=torch.float64)
+        slope = players.play(zero, logits.detach(), torch.sigmoid(logits).detach(), y, rows, weight, 1)
+        np.testing.assert_allclose(slope, logits.grad, atol=1e-12)
+
+
+def test_hinge_bounds_the_true_constraint_from_above() -> None:
+    players, ours, rows = player(Game((FNR(0.05), FPR(0.05)), ATTRIBUTES))
+    compiled, members = players.compiled[0], ours.rows.members[rows[0]].numpy()
+    y = ours.rows.y[rows[0]].numpy().astype(int)
+    each = np.stack([compiled.coefficient[:, label] @ m for label, m in zip(y, members, strict=True)], 1)
+    for seed in range(20):
+        logits = np.random.default_rng(seed).normal(size=60) * 3
+        true = (each * (logits > 0)).sum(1)
+        up = np.maximum(each, 0) * np.maximum(0, 1 + logits)
+        down = np.minimum(each, 0) + np.maximum(-each, 0) * np.maximum(0, 1 - logits)
+        assert ((up + down).sum(1) >= true - 1e-12).all()
+
+
+def test_the_unconstrained_model_is_always_a_candidate() -> None:
+    """With a limit that nothing violates, the best loss wins; a wild dual can do no harm."""
+    model = module()
+    ours = trainer(model)
+    wild = Game((FNR(0.0), FPR(0.0)), ATTRIBUTES, dual_lr=1e4)
+
+    def plan(size: int, name: str) -> tuple[Stage, ...]:
+        return (Stage(), Stage(game=wild))
+
+    result = ours.train(jobs(model, plan, ["a"]), TrainingSettings(lr=0.1, epochs=2, batch_size=16))[0]
+    reached = np.nan_to_num(np.asarray(result.game["violation"]), nan=-1).max()
+    first = ours.train(jobs(model, lambda s, n: (Stage(), Stage(game=wild, epochs=0)), ["a"]), TrainingSettings())
+    assert np.isfinite(reached) and first[0].weights[-1].shape == result.weights[-1].shape
+
+
+def test_constraints_reduce_a_planted_gap() -> None:
+    """Women are accepted less for a reason that the model can see; the game closes most of the gap."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    women = rng.integers(0, 2, n)
+    skill = rng.normal(size=n)
+    y = (skill - 1.0 * women + 0.5 * rng.normal(size=n) > 0).astype(int)
+    x = np.stack([skill, women], 1)
+    model = MLP(2, (8,)).double()
+    ours = Trainer(network(model), rows_of(x, y, women[:, None], [2], torch.float64))
+    weights = ours.network.layout.flatten(model).numpy()
+    attributes = (ATTRIBUTES[0],)
+
+    def gap(plan: tuple[Stage, ...]) -> float:
+        from glocalfair.local.trainer import Job
+
+        job = Job("a", weights, plan, np.arange(3000), np.arange(3000, 4000), 0, 1)
+        final = ours.train([job], TrainingSettings(lr=0.1, momentum=0.9, epochs=8, batch_size=64))[0].weights[-1]
+        accepted = ours.logits(final, np.arange(n)) > 0
+        rate = [accepted[(women == g) & (y == 1)].mean() for g in (0, 1)]
+        return abs(rate[0] - rate[1])
+
+    free = gap((Stage(),))
+    held = gap((Stage(), Stage(game=Game((FNR(0.02),), attributes, dual_lr=0.3, snapshots=10))))
+    assert free > 0.1
+    assert held < 0.5 * free
