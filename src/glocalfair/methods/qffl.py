@@ -58,7 +58,7 @@ class QFFL(ReportsLoss):
     def __post_init__(self) -> None:
         if not 0 <= self.q < math.inf:
             raise invalid("q", "a number of at least 0", self.q)
-        if not isinstance(self.L, str) and not 0 < self.L < math.inf:
+        if self.L not in ("auto", "paper") and (isinstance(self.L, str) or not 0 < self.L < math.inf):
             raise invalid("L", "'auto', 'paper' or a number above 0", self.L)
 
     def coefficients(
