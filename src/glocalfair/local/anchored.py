@@ -44,6 +44,7 @@ class DualSettings:
     shrinkage: float = 50.0
     clip: float = 2.0
     scaled: bool = False
+    fpr_gain: float = 1.0
 
 
 def memberships(data: ClientData) -> Floats:
@@ -91,6 +92,8 @@ def violation(
 def ascend(constraint: Constraint, multiplier: Floats, gap: Floats, settings: DualSettings, size, len_) -> Floats:
     """Move the multipliers: signed (λ⁺ − λ⁻ of the two one-sided constraints) for a deviation, else ≥ 0."""
     lr = settings.lr * (size + settings.shrinkage) / max(len_, 1) if settings.scaled else settings.lr
+    if constraint.rate == "fpr":
+        lr = lr * settings.fpr_gain
     moved = (1 - settings.decay) * multiplier + lr * np.nan_to_num(gap, nan=0.0)
     return np.clip(moved, 0.0 if constraint.mode == "absolute" else -settings.limit, settings.limit)
 

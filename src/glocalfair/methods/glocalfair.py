@@ -106,6 +106,7 @@ class GLocalFair(Method):
     shrinkage: float = 50.0
     clip: float = 2.0
     scaled: bool = True
+    fpr_gain: float = 1.0
 
     solver: Literal["lagrangian", "proxy_lagrangian"] = "lagrangian"
     update: Literal["multiplicative", "additive"] = "multiplicative"
@@ -212,7 +213,7 @@ class GLocalFair(Method):
 
     @property
     def _dual(self) -> DualSettings:
-        return DualSettings(self.dual_lr, self.dual_decay, self.dual_max, self.shrinkage, self.clip, self.scaled)
+        return DualSettings(self.dual_lr, self.dual_decay, self.dual_max, self.shrinkage, self.clip, self.scaled, self.fpr_gain)
 
     def _violations(
         self,
@@ -402,7 +403,6 @@ class GLocalFairPaper(GLocalFair):
     name: ClassVar[str] = "glocalfair-paper"
     summary: ClassVar[str] = "GLocalFair as published: game inside the round, local reference, Gini clusters"
     citation: ClassVar[str] = "GLocalFair"
-    uses_received: ClassVar[bool] = False
 
     tau_fnr: float = 0.1
     tau_fpr: float = 0.08
