@@ -28,7 +28,8 @@ def kmeans_1d(values: Floats, most: int) -> tuple[Floats, list[Ints]]:
         """Deviation of x[i:end] for every start i < end."""
         i = starts[:end]
         spread = second[end] - second[i] - (first[end] - first[i]) ** 2 / (end - i)
-        return np.maximum(spread, 0.0)
+        deviation: Floats = np.maximum(spread, 0.0)
+        return deviation
 
     best = np.array([0.0] + [cost(end)[0] for end in range(1, n + 1)])
     cuts: list[Ints] = []

@@ -43,4 +43,5 @@ def lorenz(ordered: Floats, points: int = 21) -> Floats:
     if cumulative[-1] == 0:
         return np.linspace(0, 1, points)
     at = np.linspace(0, len(ordered), points)
-    return np.interp(at, np.arange(len(cumulative)), cumulative / cumulative[-1])
+    curve: Floats = np.interp(at, np.arange(len(cumulative)), cumulative / cumulative[-1])
+    return curve

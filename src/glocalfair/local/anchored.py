@@ -5,6 +5,10 @@ to the freshly trained local model instead of the model that everyone will use, 
 for nothing. Here λ belongs to the client and moves once a round, on the *received global* model's true 0-1 rates,
 compared with the federation's rates (or public targets). Within the round λ is fixed, so constrained training is plain
 training with one extra coefficient for each example.
+
+The state is the *pressure* p_g = n λ_g / D_g on a group with D_g examples that count (positives for FNR, negatives for
+FPR): directly the coefficient of σ(s_i) in an example's loss. Stepping p instead of λ gives small and large groups the
+same loop gain; with one step size for λ a group of five people would get the factor n/5.
 """
 
 from __future__ import annotations
@@ -18,33 +22,31 @@ import numpy.typing as npt
 from glocalfair.local.constraints import Constraint, column_names
 from glocalfair.types import ClientData, Floats
 
+_LEAST_VARIANCE = 0.01
+
 
 @dataclass(frozen=True)
 class DualSettings:
-    """How the persistent dual moves.
+    """How the pressure moves.
 
     Attributes
     ----------
     lr
-        η_λ: how far a violation moves the multiplier in a round.
+        η_λ: how far a violation moves the pressure in a round.
     decay
-        Share of the multiplier that is forgotten each round. A leak makes the dual proportional in the long run: the
-        noise of small groups, different on every client, then cancels in the average instead of adding up.
-    limit
-        λ_max: bound of a multiplier.
+        Share of the pressure that is forgotten each round. The leak makes the dual proportional in the long run: the
+        noise of small groups, different on every client, then cancels in the average of the clients instead of
+        adding up, and a pressure that all groups share fades.
     shrinkage
-        κ: a group of P examples counts with weight P/(P+κ).
+        κ: a violation of a group with D examples counts D/(D+κ).
     clip
-        c_max: bound of an example's coefficient.
+        c_max: bound of a pressure and of an example's coefficient.
     """
 
-    lr: float = 2.0
-    decay: float = 0.0
-    limit: float = 2.0
-    shrinkage: float = 50.0
-    clip: float = 2.0
-    scaled: bool = False
-    fpr_gain: float = 1.0
+    lr: float
+    decay: float
+    shrinkage: float
+    clip: float
 
 
 def memberships(data: ClientData) -> Floats:
@@ -58,67 +60,85 @@ def counted(constraint: Constraint, data: ClientData) -> npt.NDArray[np.bool_]:
     return np.isin(data.y, constraint.labels)
 
 
-def violation(
-    constraint: Constraint,
-    data: ClientData,
-    members: Floats,
-    logits: Floats,
-    reference: float | None,
-    shrinkage: float,
-) -> Floats:
-    """Return each group's violation on true predictions; NaN where the group has no such examples.
+@dataclass(frozen=True, eq=False)
+class Deviation:
+    """A constraint on a client's rows: each group's deviation (``[columns]``, NaN where undefined) and size."""
 
-    ``deviation``: the signed distance from the reference beyond τ (None: from the client's own overall rate).
-    ``absolute``: rate − τ. Both are shrunk by P/(P+κ).
+    value: Floats
+    size: Floats
+    reference: float
+
+
+def deviation(
+    constraint: Constraint, data: ClientData, members: Floats, logits: Floats, reference: float | None
+) -> Deviation:
+    """Measure a constraint with true predictions.
+
+    ``deviation``: a group's rate minus the reference (None: the client's own overall rate). ``absolute``: rate − τ.
     """
     rows = counted(constraint, data)
     accepted = rows & (logits > 0)
     size = rows @ members
-    known = np.where(size > 0, size, np.nan)
-    rate = constraint.constant + constraint.sign * (accepted @ members) / known
-    weight = size / (size + shrinkage + (size == 0))
     if constraint.mode == "absolute":
-        gap = (rate - constraint.tau) * weight
-    else:
-        if reference is None:
-            reference = constraint.constant + constraint.sign * accepted.sum() / max(int(rows.sum()), 1)
-        deviation = (rate - reference) * weight
-        gap = np.sign(deviation) * np.maximum(np.abs(deviation) - constraint.tau, 0)
+        reference = constraint.tau
+    elif reference is None:
+        reference = constraint.constant + constraint.sign * float(accepted.sum()) / max(int(rows.sum()), 1)
     names = [name for name, _ in column_names(data.attributes)]
-    covered = [constraint.attributes is None or name in constraint.attributes for name in names]
-    return np.where(covered, gap, np.nan)
+    covered = np.array([constraint.attributes is None or name in constraint.attributes for name in names], dtype=bool)
+    known = np.where((size > 0) & covered, size, np.nan)
+    rate = constraint.constant + constraint.sign * (accepted @ members) / known
+    return Deviation(rate - reference, size, reference)
 
 
-def ascend(constraint: Constraint, multiplier: Floats, gap: Floats, settings: DualSettings, size, len_) -> Floats:
-    """Move the multipliers: signed (λ⁺ − λ⁻ of the two one-sided constraints) for a deviation, else ≥ 0."""
-    lr = settings.lr * (size + settings.shrinkage) / max(len_, 1) if settings.scaled else settings.lr
-    if constraint.rate == "fpr":
-        lr = lr * settings.fpr_gain
-    moved = (1 - settings.decay) * multiplier + lr * np.nan_to_num(gap, nan=0.0)
-    return np.clip(moved, 0.0 if constraint.mode == "absolute" else -settings.limit, settings.limit)
+def violation(constraint: Constraint, measured: Deviation) -> Floats:
+    """Return how far each group is beyond its limit: positive = violated, NaN = undefined."""
+    value: Floats = measured.value if constraint.mode == "absolute" else np.abs(measured.value) - constraint.tau
+    return value
+
+
+def ascend(constraint: Constraint, pressure: Floats, measured: Deviation, settings: DualSettings) -> Floats:
+    """Move the pressure: signed (both one-sided constraints in one number) for a deviation, else ≥ 0.
+
+    The violation is measured in units of 2√(r(1−r)), twice the standard deviation of one outcome at the reference rate
+    r: three points are much for an FPR of 5 % and little for an FNR of 40 %, and a small rate moves less when pushed.
+    """
+    gap = measured.value
+    if constraint.mode == "deviation":
+        gap = np.sign(gap) * np.maximum(np.abs(gap) - constraint.tau, 0)
+    spread = max(measured.reference * (1 - measured.reference), _LEAST_VARIANCE) ** 0.5
+    weight = measured.size / np.maximum(measured.size + settings.shrinkage, 1)
+    step = settings.lr * weight * np.nan_to_num(gap, nan=0.0) / (2 * spread)
+    least = 0.0 if constraint.mode == "absolute" else -settings.clip
+    moved: Floats = np.clip((1 - settings.decay) * pressure + step, least, settings.clip)
+    return moved
 
 
 def coefficients(
     constraints: Sequence[Constraint],
-    multipliers: Sequence[Floats],
+    pressures: Floats,
     data: ClientData,
     members: Floats,
-    settings: DualSettings,
+    clip: float,
     moving_reference: bool,
 ) -> Floats:
     """Return the coefficient c_i of σ(s_i) for each training example.
 
-    For FNR c_i = −n Σ_{g∋i} u_g/(P_g+κ) on positives, for FPR c_i = +n Σ_{g∋i} v_g/(N_g+κ) on negatives. When the
-    reference is the client's own overall rate it moves with the model too: the opposite overall term is added.
+    For FNR c_i = −Σ_{g∋i} p_g on positives, for FPR c_i = +Σ_{g∋i} p_g on negatives. When the reference is the client's
+    own overall rate it moves with the model too: the opposite overall term is added.
     """
     result = np.zeros(len(data))
-    for constraint, multiplier in zip(constraints, multipliers, strict=True):
+    for constraint, pressure in zip(constraints, pressures, strict=True):
         rows = counted(constraint, data)
         if not rows.any():
             continue
-        size = rows @ members
-        share = members[rows] @ (multiplier / (size + settings.shrinkage + (size == 0)))
+        share = members[rows] @ pressure
         if moving_reference and constraint.mode == "deviation":
-            share = share - multiplier.sum() / rows.sum()
-        result[rows] += constraint.sign * len(data) * share
-    return np.clip(result, -settings.clip, settings.clip)
+            share = share - pressure @ (rows @ members) / rows.sum()
+        result[rows] += constraint.sign * share
+    return np.clip(result, -clip, clip)
+
+
+def multipliers(constraint: Constraint, pressure: Floats, data: ClientData, members: Floats) -> Floats:
+    """Return λ_g = p_g D_g / n, the Lagrange multipliers of the rates."""
+    value: Floats = pressure * (counted(constraint, data) @ members) / max(len(data), 1)
+    return value

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,6 +22,7 @@ from glocalfair.local.anchored import DualSettings
 from glocalfair.local.constraints import CONSTRAINTS, Constraint, column_names
 from glocalfair.local.game import Game
 from glocalfair.methods.base import ALWAYS, Disclosure, Method
+from glocalfair.methods.roster import array, column, place, places, roster
 from glocalfair.types import (
     Broadcast,
     ClientData,
@@ -100,13 +100,11 @@ class GLocalFair(Method):
     dual: Literal["persistent", "game"] = "persistent"
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
-    dual_lr: float = 2.0
-    dual_decay: float = 0.0
-    dual_max: float = 2.0
-    shrinkage: float = 50.0
-    clip: float = 2.0
-    scaled: bool = True
-    fpr_gain: float = 1.0
+    dual_lr: float = 1.0
+    dual_decay: float = 0.1
+    shrinkage: float = 20.0
+    clip: float = 3.0
+    warmup: int = 10
 
     solver: Literal["lagrangian", "proxy_lagrangian"] = "lagrangian"
     update: Literal["multiplicative", "additive"] = "multiplicative"
@@ -183,6 +181,7 @@ class GLocalFair(Method):
         data = received.data
         constraints = self._constraints_of(data.name)
         known = self.reference != "federation" or ("reference" in broadcast.payload and "overall" in state)
+        known = known and received.round > self.warmup
         if not constraints or not data.attributes or not (known or self.dual == "persistent"):
             return (Stage(),)
         own = self._overall(received)
@@ -190,45 +189,55 @@ class GLocalFair(Method):
         if self.dual == "game":
             return (Stage(), Stage(game=self._game(constraints, data, references), epochs=self.game_epochs))
         members = anchored.memberships(data)
-        multipliers = np.asarray(state.get("multipliers", np.zeros((len(constraints), members.shape[1]))))
-        notes: dict[str, Any] = {}
+        pressures = np.asarray(state.get("pressures", np.zeros((len(constraints), members.shape[1]))))
         if known:
-            gaps = self._violations(constraints, data, received.logits, references, self.shrinkage)
-            moves = [
-                anchored.ascend(*each, self._dual, anchored.counted(each[0], data) @ members, len(data))
-                for each in zip(constraints, multipliers, gaps, strict=True)
-            ]
-            multipliers = np.array(moves)
-            if received.validation is not None and len(received.validation):
-                held_out = received.validation, received.validation_logits
-                notes["violations"] = np.array(self._violations(constraints, *held_out, references, 0.0))
-        tilt = anchored.coefficients(constraints, multipliers, data, members, self._dual, self.reference == "local")
-        return (Stage(probability_coefficient=tilt, notes={"multipliers": multipliers, **notes}),)
+            assert received.logits is not None
+            measured = [self._measure(c, data, members, received.logits, references) for c in constraints]
+            moves = zip(constraints, pressures, measured, strict=True)
+            pressures = np.array([anchored.ascend(*each, self._dual) for each in moves])
+        tilt = anchored.coefficients(
+            constraints, pressures, data, members, self.clip, moving_reference=self.reference == "local"
+        )
+        notes = {"pressures": pressures, "violations": self._held_out(constraints, received, references, known)}
+        return (Stage(probability_coefficient=tilt, notes=notes),)
+
+    @property
+    def _dual(self) -> DualSettings:
+        return DualSettings(self.dual_lr, self.dual_decay, self.shrinkage, self.clip)
+
+    def _measure(
+        self,
+        constraint: Constraint,
+        data: ClientData,
+        members: Floats,
+        logits: Floats,
+        references: Mapping[str, float] | None,
+    ) -> anchored.Deviation:
+        reference = None if references is None else references[constraint.rate]
+        return anchored.deviation(constraint, data, members, logits, reference)
+
+    def _held_out(
+        self,
+        constraints: Sequence[Constraint],
+        received: Received,
+        references: Mapping[str, float] | None,
+        known: bool,
+    ) -> Floats:
+        """Return the received model's violations on validation data ``[constraints, columns]``."""
+        data, logits = received.validation, received.validation_logits
+        columns = len(column_names(received.data.attributes))
+        if not known or data is None or logits is None:
+            return np.full((len(constraints), columns), np.nan)
+        members = anchored.memberships(data)
+        return np.array(
+            [anchored.violation(c, self._measure(c, data, members, logits, references)) for c in constraints]
+        )
 
     def _overall(self, received: Received) -> Floats:
         """Return the client's own FNR, FPR and positive rate under the received model; NaN where undefined."""
         if received.logits is None:
             return np.full(3, np.nan)
         return _rates(_totals(received))
-
-    @property
-    def _dual(self) -> DualSettings:
-        return DualSettings(self.dual_lr, self.dual_decay, self.dual_max, self.shrinkage, self.clip, self.scaled, self.fpr_gain)
-
-    def _violations(
-        self,
-        constraints: Sequence[Constraint],
-        data: ClientData,
-        logits: Floats | None,
-        references: Mapping[str, float] | None,
-        shrinkage: float,
-    ) -> list[Floats]:
-        assert logits is not None
-        members = anchored.memberships(data)
-        return [
-            anchored.violation(c, data, members, logits, None if references is None else references[c.rate], shrinkage)
-            for c in constraints
-        ]
 
     def _game(
         self, constraints: tuple[Constraint, ...], data: ClientData, references: Mapping[str, float] | None
@@ -259,7 +268,7 @@ class GLocalFair(Method):
         if self.reference == "federation":
             payload["totals"] = _totals(received)
         notes = plan[0].notes
-        kept = {**state, **{key: notes[key] for key in notes if key == "multipliers"}}
+        kept = {**state, **{key: notes[key] for key in notes if key == "pressures"}}
         if self.reference == "federation":
             kept["overall"] = self._overall(received)
         update = ClientUpdate(data.name, trained.weights[-1], len(data), payload)
@@ -275,18 +284,18 @@ class GLocalFair(Method):
                 for name, tau, v, m in rows
             ]
         notes: Mapping[str, Any] = plan[0].notes
-        if "violations" not in notes:
+        if "pressures" not in notes:
             return []
-        return [
-            {
-                "name": f"{constraint.rate}({attribute}={value})",
-                "tau": constraint.tau,
-                "violation": float(notes["violations"][i][j]),
-                "multiplier": float(notes["multipliers"][i][j]),
-            }
-            for i, constraint in enumerate(self._constraints_of(data.name))
-            for j, (attribute, value) in enumerate(column_names(data.attributes))
-        ]
+        members = anchored.memberships(data)
+        told = []
+        for constraint, pressure, reached in zip(
+            self._constraints_of(data.name), notes["pressures"], notes["violations"], strict=True
+        ):
+            multipliers = anchored.multipliers(constraint, pressure, data, members)
+            for (attribute, value), v, m in zip(column_names(data.attributes), reached, multipliers, strict=True):
+                name = f"{constraint.rate}({attribute}={value})"
+                told.append({"name": name, "tau": constraint.tau, "violation": float(v), "multiplier": float(m)})
+        return told
 
     # ------------------------------------------------------------------------------------------ server
 
@@ -294,21 +303,17 @@ class GLocalFair(Method):
         """Remember who there is, to keep each client's latest totals."""
         if self.reference != "federation":
             return ServerState(weights)
-        clients = len(infos)
+        names, examples = roster(infos)
+        clients = len(examples)
         return ServerState(
-            weights,
-            {
-                "names": "\x1f".join(sorted(infos)),
-                "totals": np.zeros((clients, 4)),
-                "reference": np.full((clients, 3), np.nan),
-            },
+            weights, {**names, "totals": np.zeros((clients, 4)), "reference": np.full((clients, 3), np.nan)}
         )
 
     def broadcast(self, state: ServerState, client: str, context: RoundContext) -> Broadcast:
         """Send the federation's rates as of this client's last report."""
         if self.reference != "federation":
             return Broadcast(state.weights)
-        reference = np.asarray(state.values["reference"])[_index(state)[client]]
+        reference = array(state.values, "reference")[place(state, client)]
         return Broadcast(state.weights, {} if np.isnan(reference).any() else {"reference": reference})
 
     def coefficients(
@@ -363,10 +368,9 @@ class GLocalFair(Method):
         """Keep the latest totals of every client: the reference must not depend on who took part this round."""
         if self.reference != "federation":
             return ServerState(weights)
-        index = _index(state)
-        rows = [index[update.client] for update in updates]
-        totals, reference = np.array(state.values["totals"]), np.array(state.values["reference"])
-        totals[rows] = [update.payload["totals"] for update in updates]
+        rows = places(state, updates)
+        totals, reference = array(state.values, "totals").copy(), array(state.values, "reference").copy()
+        totals[rows] = column(updates, "totals")
         reference[rows] = _rates(totals.sum(0))
         return ServerState(weights, {**state.values, "totals": totals, "reference": reference})
 
@@ -384,16 +388,8 @@ def _rates(totals: Floats) -> Floats:
     missed, positives, accepted, negatives = totals
     numerator = np.array([missed, accepted, positives - missed + accepted])
     denominator = np.array([positives, negatives, positives + negatives])
-    return np.divide(numerator, denominator, out=np.full(3, np.nan), where=denominator > 0)
-
-
-def _index(state: ServerState) -> dict[str, int]:
-    return _positions(str(state.values["names"]))
-
-
-@lru_cache(maxsize=8)
-def _positions(names: str) -> dict[str, int]:
-    return {name: i for i, name in enumerate(names.split("\x1f"))}
+    rates: Floats = np.divide(numerator, denominator, out=np.full(3, np.nan), where=denominator > 0)
+    return rates
 
 
 @dataclass(frozen=True)
