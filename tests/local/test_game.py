@@ -16,7 +16,9 @@ def player(game: Game) -> tuple[Players, Trainer, torch.Tensor]:
     model = module()
     ours = trainer(model)
     rows = np.arange(60)
-    players = Players([game], ours.network, ours.rows, [rows], [np.arange(60, 80)], np.array([10]), [np.random.default_rng(0)])
+    players = Players(
+        [game], ours.network, ours.rows, [rows], [np.arange(60, 80)], np.array([10]), [np.random.default_rng(0)]
+    )
     return players, ours, torch.as_tensor(rows).unsqueeze(0)
 
 

@@ -34,3 +34,9 @@ def test_random_draws_constrained_iterates_alike() -> None:
     drawn = [choose(np.zeros(4), np.zeros(4), "random", 0.0, RNG) for _ in range(600)]
     assert set(drawn) == {1, 2, 3}
     assert min(np.bincount(drawn)[1:]) > 150
+
+
+def test_random_draws_by_the_weight_of_the_objective() -> None:
+    weight = np.array([1.0, 0.9, 0.1])
+    drawn = [choose(np.zeros(3), np.zeros(3), "random", 0.0, RNG, weight) for _ in range(1000)]
+    assert np.mean(np.array(drawn) == 1) == pytest.approx(0.9, abs=0.04)

@@ -107,6 +107,8 @@ class Players:
         slots = self.game.snapshots + 1
         self.thetas: list[torch.Tensor] = []
         self.losses = np.zeros((slots, clients))
+        self.objective = torch.ones(clients, dtype=dtype)
+        self.objectives = np.ones((slots, clients))
         self.violations = np.zeros((slots, clients, m))
         self.chosen: list[int] = []
 
@@ -173,6 +175,7 @@ class Players:
             moved = dual.ascend(multiplier, violation, self.game.dual_lr, self.game.dual_radius)
             self.multiplier[:active] = moved
             return
+        self.objective[:active] = objective[:, 0]
         self.multiplier[:active] = multiplier / objective
         self.matrix[:active] = dual.swap_step(
             self.matrix[:active],
@@ -203,13 +206,16 @@ class Players:
             self.check_coefficient[who], self.check_offset[who], present.to(logits.dtype), y, members
         )
         self.losses[slot, who] = loss.numpy()
+        self.objectives[slot, who] = self.objective[who].numpy()
         self.violations[slot, who] = violation.numpy()
 
     def choose(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
         """Replace each client's weights by its chosen iterate."""
         worst = np.maximum(self.violations, 0).max(2, initial=0.0)
         for k, random in enumerate(self.generators):
-            pick = choose(self.losses[:, k], worst[:, k], self.game.iterate, self.game.tolerance, random)
+            pick = choose(
+                self.losses[:, k], worst[:, k], self.game.iterate, self.game.tolerance, random, self.objectives[:, k]
+            )
             self.chosen.append(pick)
             theta[k], extra[k] = self.thetas[pick][k].split([theta.shape[1], extra.shape[1]])
 

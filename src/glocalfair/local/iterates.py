@@ -11,13 +11,20 @@ from glocalfair.types import Floats
 Rule = Literal["best", "tfco", "last", "random"]
 
 
-def choose(loss: Floats, violation: Floats, rule: Rule, tolerance: float, random: np.random.Generator) -> int:
+def choose(
+    loss: Floats,
+    violation: Floats,
+    rule: Rule,
+    tolerance: float,
+    random: np.random.Generator,
+    objective: Floats | None = None,
+) -> int:
     """Choose a candidate from its loss f and its largest violation V, both on validation data.
 
     ``best``: feasible first (V ≤ tolerance), then the lowest f; if none is feasible the lowest V, ties by f.
     ``tfco``: the smallest max(rank of f, rank of V), ties to the lower f, then to the later one.
-    ``last``: the last iterate. ``random``: one of the constrained iterates at random, which is a draw from the
-    randomised classifier θ̄ of Theorem 1.
+    ``last``: the last iterate. ``random``: one of the constrained iterates, drawn with probability ∝ λ₁ (`objective`,
+    the weight of the objective at that iterate; alike for the Lagrangian): a draw from θ̄ of Theorem 1.
 
     >>> loss, violation = np.array([0.30, 0.32, 0.40]), np.array([0.10, 0.0, 0.0])
     >>> choose(loss, violation, "best", 0.0, np.random.default_rng(0))
@@ -27,7 +34,10 @@ def choose(loss: Floats, violation: Floats, rule: Rule, tolerance: float, random
     if rule == "last":
         return count - 1
     if rule == "random":
-        return int(random.integers(1, count)) if count > 1 else 0
+        if count == 1:
+            return 0
+        weight = np.ones(count - 1) if objective is None else objective[1:]
+        return 1 + int(random.choice(count - 1, p=weight / weight.sum()))
     if rule == "tfco":
         rank = np.maximum(_rank(loss), _rank(violation))
         return min(range(count), key=lambda j: (rank[j], loss[j], -j))
