@@ -407,3 +407,4 @@ class GLocalFairPaper(GLocalFair):
     dual_lr: float = 0.5
     shrinkage: float = 0.0
     clip: float = 0.0
+    warmup: int = 0

@@ -1,0 +1,313 @@
+"""GLocalFair: the anchored dual and the server's half by hand, the ablations, and what really leaves a client."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glocalfair.errors import GlocalfairError
+from glocalfair.local import anchored
+from glocalfair.local.constraints import FNR, FPR, PositiveRate
+from glocalfair.methods.fedavg import FedAvg
+from glocalfair.methods.glocalfair import GLocalFair, GLocalFairPaper
+from glocalfair.types import Broadcast, ClientUpdate, ServerState, Stage, Trained
+from tests.federations import context, drawn, held, play, seen, sent, simulator
+
+DATA = held([1, 1, 1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 1, 1])
+LOGITS = [-1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0]
+"""Group 0 misses 1 of 2 positives and accepts 0 of 2 negatives; group 1 misses none and accepts 1 of 2."""
+
+
+def known(fnr: float, fpr: float) -> tuple[Broadcast, dict[str, Any]]:
+    """A reference for a model on which this client's own rates were what they are now."""
+    return Broadcast(np.zeros(3), {"reference": np.array([fnr, fpr, 0.5])}), {"overall": np.array([0.25, 0.25, 0.5])}
+
+
+# ---------------------------------------------------------------------------------------------- client
+
+
+def test_one_dual_step_by_hand() -> None:
+    method = GLocalFair(dual_lr=0.5, dual_decay=0.0, shrinkage=0.0, clip=9.0, warmup=0)
+    broadcast, state = known(0.25, 0.25)
+    (stage,) = method.plan(broadcast, seen(DATA, LOGITS), state)
+    # FNR: group 0 is .5 − .25 above, group 1 .25 below; FPR the other way round. Unit: 2√(.25·.75) = √.75.
+    step = 0.5 * 0.25 / np.sqrt(0.75)
+    np.testing.assert_allclose(stage.notes["pressures"], [[step, -step], [-step, step]])
+    # Positives of group 0 are pushed up (negative coefficient), its negatives too; group 1 is pushed down.
+    np.testing.assert_allclose(stage.probability_coefficient, np.array([-1, -1, 1, 1, -1, -1, 1, 1]) * step)
+
+
+def test_leak_shrinkage_dead_zone_and_clip() -> None:
+    broadcast, state = known(0.25, 0.25)
+    state["pressures"] = np.full((2, 2), 0.4)
+    leaky = GLocalFair(dual_lr=0.0, dual_decay=0.25, warmup=0)
+    np.testing.assert_allclose(leaky.plan(broadcast, seen(DATA, LOGITS), state)[0].notes["pressures"], 0.3)
+    state["pressures"] = np.zeros((2, 2))
+    base = GLocalFair(dual_lr=1.0, dual_decay=0.0, shrinkage=0.0, clip=9.0, warmup=0)
+
+    def first(method: GLocalFair) -> float:
+        return float(np.asarray(method.plan(broadcast, seen(DATA, LOGITS), state)[0].notes["pressures"])[0, 0])
+
+    full = first(base)
+    assert first(replace(base, shrinkage=2.0)) == pytest.approx(full / 2)
+    assert first(replace(base, tau_fnr=0.2)) == pytest.approx(full * 0.05 / 0.25)
+    assert first(replace(base, tau_fnr=0.3)) == 0
+    assert first(replace(base, clip=0.1)) == pytest.approx(0.1)
+
+
+def test_a_change_that_all_groups_share_is_no_violation() -> None:
+    """The reference is one report old; it moves along with the client's own overall rate."""
+    method = GLocalFair(dual_lr=1.0, dual_decay=0.0, shrinkage=0.0, warmup=0)
+    # When this client reported last, it and the federation accepted nobody; now its overall FNR is .25, FPR .25.
+    old = {"overall": np.array([1.0, 0.0, 0.0])}
+    stale = Broadcast(np.zeros(3), {"reference": np.array([1.0, 0.0, 0.0])})
+    moved = method.plan(stale, seen(DATA, LOGITS), old)[0].notes["pressures"]
+    fresh = method.plan(*_swap(known(0.25, 0.25)))[0].notes["pressures"]
+    np.testing.assert_allclose(moved, fresh)
+
+
+def _swap(pair: tuple[Broadcast, dict[str, Any]]) -> tuple[Any, ...]:
+    return pair[0], seen(DATA, LOGITS), pair[1]
+
+
+def test_nothing_is_asked_before_the_reference_is_known_or_during_warm_up() -> None:
+    for broadcast, state, method in (
+        (Broadcast(np.zeros(3)), {}, GLocalFair(warmup=0)),
+        (*known(0.2, 0.2), GLocalFair(warmup=5)),
+    ):
+        (stage,) = method.plan(broadcast, seen(DATA, LOGITS), state)
+        np.testing.assert_array_equal(stage.probability_coefficient, 0)
+
+
+def test_local_reference_cannot_move_a_one_group_client() -> None:
+    alone = held([1, 1, 0, 0], [1, 1, 1, 1])
+    method = GLocalFair(reference="local", warmup=0, dual_lr=5.0)
+    (stage,) = method.plan(Broadcast(np.zeros(3)), seen(alone, [1.0, -1.0, 1.0, -1.0]), {})
+    np.testing.assert_allclose(stage.probability_coefficient, 0, atol=1e-15)
+    anchored_to_targets = GLocalFair(reference="targets", targets=(0.1, 0.1, 0.5), warmup=0)
+    (stage,) = anchored_to_targets.plan(Broadcast(np.zeros(3)), seen(alone, [1.0, -1.0, 1.0, -1.0]), {})
+    assert (np.asarray(stage.probability_coefficient)[:2] < 0).all(), "FNR .5 is above its target: accept more"
+    assert (np.asarray(stage.probability_coefficient)[2:] > 0).all(), "FPR .5 is above its target: accept less"
+
+
+@given(st.integers(0, 1000), st.sampled_from([FNR, FPR, PositiveRate]), st.booleans())
+def test_coefficients_are_the_gradient_of_the_lagrangian(seed: int, kind: Any, local: bool) -> None:
+    """Σ_g λ_g (rate_g − reference) with soft predictions, differentiated numerically."""
+    rng = np.random.default_rng(seed)
+    n = 12
+    data = held(rng.integers(0, 2, n).tolist(), rng.integers(0, 3, n).tolist(), values=3)
+    members = anchored.memberships(data)
+    constraint, pressure = kind(0.0), rng.normal(size=3)
+    rows = anchored.counted(constraint, data)
+    if not rows.any():
+        return
+    size = rows @ members
+    multiplier = anchored.multipliers(constraint, pressure, data, members)
+
+    def lagrangian(soft: np.ndarray) -> float:
+        positive = (rows * soft) @ members
+        value = sum(
+            multiplier[g] * (constraint.constant + constraint.sign * positive[g] / size[g]) for g in range(3) if size[g]
+        )
+        overall = constraint.constant + constraint.sign * (rows * soft).sum() / rows.sum()
+        return value - (multiplier.sum() * overall if local else 0.0)
+
+    soft = rng.random(n)
+    slope = np.array([(lagrangian(soft + e) - lagrangian(soft - e)) / 2e-4 for e in np.eye(n) * 1e-4])
+    ours = anchored.coefficients([constraint], pressure[None], data, members, np.inf, moving_reference=local)
+    np.testing.assert_allclose(ours / n, slope, atol=1e-9)
+
+
+def test_a_client_may_set_its_own_constraints() -> None:
+    method = GLocalFair(
+        tau_fpr=0.05, overrides={"k": {"constraints": ["fnr"], "tau_fnr": 0.02}}, warmup=0, reference="targets"
+    )
+    (stage,) = method.plan(Broadcast(np.zeros(3)), seen(DATA, LOGITS), {})
+    assert np.asarray(stage.notes["pressures"]).shape == (1, 2)
+    other = replace(DATA, name="other")
+    assert np.asarray(method.plan(Broadcast(np.zeros(3)), seen(other, LOGITS), {})[0].notes["pressures"]).shape == (
+        2,
+        2,
+    )
+
+
+def test_diagnostics_tell_limit_violation_and_multiplier() -> None:
+    method = GLocalFair(tau_fnr=0.1, dual_lr=0.5, dual_decay=0.0, shrinkage=0.0, warmup=0)
+    broadcast, state = known(0.25, 0.25)
+    received = replace(seen(DATA, LOGITS), validation=DATA, validation_logits=np.array(LOGITS))
+    plan = method.plan(broadcast, received, state)
+    _, _, told = method.finish(plan, Trained((np.zeros(3),), 0.0, 1), received, state)
+    first = told["constraints"][0]
+    assert first["name"] == "fnr(a=a0)" and first["tau"] == 0.1
+    assert first["violation"] == pytest.approx(0.25 - 0.1)
+    # λ = p D / n with D = 2 positives of 8 examples.
+    assert first["multiplier"] == pytest.approx(0.5 * 0.15 / np.sqrt(0.75) * 2 / 8)
+
+
+def test_paper_preset_trains_then_plays() -> None:
+    plan = GLocalFairPaper().plan(Broadcast(np.zeros(3)), seen(DATA, LOGITS), {})
+    assert plan[0].game is None and plan[1].game is not None
+    assert plan[1].game.references is None
+    assert [(c.rate, c.tau) for c in plan[1].game.constraints] == [("fnr", 0.1), ("fpr", 0.08)]
+
+
+def test_absolute_limits_push_one_way_only() -> None:
+    method = GLocalFair(constraints=("fpr",), mode="absolute", tau_fpr=0.3, warmup=0, dual_decay=0.0, shrinkage=0.0)
+    broadcast, state = known(0.25, 0.25)
+    (stage,) = method.plan(broadcast, seen(DATA, LOGITS), state)
+    pressure = np.asarray(stage.notes["pressures"])[0]
+    assert pressure[0] == 0, "an FPR of 0 is below the limit"
+    assert pressure[1] > 0, "an FPR of .5 is above it"
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({"constraints": ("fnrr",)}, "fnr"),
+        ({"tau_fnr": -1.0}, "tau_fnr"),
+        ({"gamma": -0.1}, "gamma"),
+        ({"clusters": -2}, "clusters"),
+        ({"reference": "targets", "targets": (0.1,)}, "targets"),
+        ({"overrides": {"x": {"tau": 0.1}}}, "tau_fnr"),
+        ({"overrides": {"x": {"tau_fpr": -0.1}}}, "tau_fpr"),
+        ({"proxy": "hinge"}, "proxy"),
+    ],
+)
+def test_bad_settings_name_what_is_wrong(settings: dict[str, Any], names: str) -> None:
+    with pytest.raises(GlocalfairError, match=names):
+        GLocalFair(**settings)
+
+
+# ---------------------------------------------------------------------------------------------- server
+
+SPREAD = [1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 4.0], [0.0, 0.0, 2.0, 2.0]
+"""Gini 0, 3/4 and 1/2."""
+
+
+def three(totals: bool = False) -> list[ClientUpdate]:
+    payload = {"totals": np.array([1.0, 2.0, 3.0, 4.0])} if totals else {}
+    return [sent(name, w, n, payload) for name, w, n in zip("abc", SPREAD, (10, 30, 20), strict=True)]
+
+
+def share(method: GLocalFair, **values: Any) -> tuple[np.ndarray, dict[str, Any]]:
+    state = ServerState(np.zeros(4), values)
+    coefficients, log = method.coefficients(state, three(), context(("a", "b", "c"), size=4))
+    return coefficients, dict(log)
+
+
+def test_eq_18_by_hand() -> None:
+    method = GLocalFair(gamma=2.0, reference="targets")
+    coefficients, log = share(method)
+    assert log["gini"] == {"a": 0.0, "b": 0.75, "c": 0.5}
+    assert log["cluster"] == {"a": 0, "b": 1, "c": 1}
+    # Clusters {a} with mean 0 and {b, c} with mean .625.
+    mass = np.array([10.0, 30.0, 20.0]) * np.exp(-2.0 * np.array([0.0, 0.625, 0.625]))
+    np.testing.assert_allclose(coefficients, mass / mass.sum())
+    equal, _ = share(replace(method, cluster_mass="equal"))
+    favour = np.exp([0.0, -1.25])
+    np.testing.assert_allclose(equal, np.array([favour[0], favour[1] * 0.6, favour[1] * 0.4]) / favour.sum())
+    literal, _ = share(replace(method, cluster_mass="literal"))
+    np.testing.assert_allclose(literal, [favour[0], favour[1] * 0.6, favour[1] * 0.4])
+
+
+def test_standardised_gini() -> None:
+    coefficients, _ = share(GLocalFair(gamma=1.0, gini_scale="standardised", reference="targets"))
+    values = np.array([0.0, 0.75, 0.5])
+    z = (np.array([0.0, 0.625, 0.625]) - values.mean()) / values.std()
+    mass = np.array([10.0, 30.0, 20.0]) * np.exp(-z)
+    np.testing.assert_allclose(coefficients, mass / mass.sum())
+
+
+def test_literal_form_adds_the_cluster_means() -> None:
+    method = GLocalFair(gamma=0.0, cluster_mass="literal", reference="targets")
+    state, _ = method.server_round(ServerState(np.full(4, 0.5)), three(), context(("a", "b", "c"), size=4))
+    moves = np.array(SPREAD) - 0.5
+    np.testing.assert_allclose(state.weights, 0.5 + moves[0] + 0.6 * moves[1] + 0.4 * moves[2])
+
+
+def test_gini_of_the_update_and_of_trainable_weights_only() -> None:
+    method = GLocalFair(gini_of="update", reference="targets")
+    _, log = method.coefficients(ServerState(np.ones(4)), three(), context(size=4))
+    assert log["gini"]["a"] == 0.0, "an update of zeros"
+    _, log = GLocalFair(reference="targets").coefficients(ServerState(np.zeros(4)), three(), context(size=2))
+    assert log["gini"] == {"a": 0.0, "b": 0.0, "c": 0.0}
+
+
+def test_gamma_zero_is_fedavg_bit_for_bit() -> None:
+    rng = np.random.default_rng(0)
+    updates = [
+        ClientUpdate(f"c{i}", rng.normal(size=50).astype(np.float32), int(rng.integers(1, 999))) for i in range(7)
+    ]
+    state = ServerState(rng.normal(size=50).astype(np.float32))
+    ours, _ = GLocalFair(gamma=0.0, reference="targets").server_round(state, updates, context(size=50))
+    plain, _ = FedAvg().server_round(state, updates, context(size=50))
+    assert (ours.weights == plain.weights).all()
+
+
+def test_federation_reference_is_pooled_and_remembers_absent_clients() -> None:
+    method = GLocalFair()
+    infos = {name: method.enrol(held([1], [0], name)) for name in ("a", "b", "c", "d")}
+    state = method.init(np.zeros(4), infos)
+    assert "reference" not in method.broadcast(state, "a", context(size=4)).payload
+    state = method.next_state(state, np.zeros(4), three(totals=True), context(size=4))
+    np.testing.assert_allclose(method.broadcast(state, "a", context()).payload["reference"], [3 / 6, 9 / 12, 12 / 18])
+    assert "reference" not in method.broadcast(state, "d", context()).payload, "d has reported nothing to compare with"
+    newer = [sent("d", SPREAD[0], 5, {"totals": np.array([0.0, 6.0, 0.0, 6.0])})]
+    state = method.next_state(state, np.zeros(4), newer, context(size=4))
+    np.testing.assert_allclose(method.broadcast(state, "d", context()).payload["reference"], [3 / 12, 9 / 18, 18 / 30])
+    np.testing.assert_allclose(method.broadcast(state, "a", context()).payload["reference"], [3 / 6, 9 / 12, 12 / 18])
+
+
+# --------------------------------------------------------------------------- ablations and the payload
+
+
+def test_ablations_are_settings() -> None:
+    federation = drawn()
+    clustering_only, _ = play(simulator(GLocalFair(constraints=(), gamma=5.0), federation), 3)
+    constraints_only, _ = play(simulator(GLocalFair(gamma=0.0, warmup=1, reference="targets"), federation), 4)
+    plain, _ = play(simulator(FedAvg(), federation), 3)
+    assert not np.allclose(clustering_only.server.weights, plain.server.weights)
+    neither, _ = play(simulator(GLocalFair(constraints=(), gamma=0.0), federation), 3)
+    assert (neither.server.weights == plain.server.weights).all()
+    plain, _ = play(simulator(FedAvg(), federation), 4)
+    assert not np.allclose(constraints_only.server.weights, plain.server.weights)
+
+
+@pytest.mark.parametrize(
+    ("method", "extra"),
+    [(GLocalFair(), {"totals": 4}), (GLocalFair(reference="targets"), {}), (GLocalFairPaper(), {})],
+    ids=["federation", "targets", "paper"],
+)
+def test_every_byte_that_leaves_a_client_is_declared(method: GLocalFair, extra: dict[str, int]) -> None:
+    """Take the update apart: weights, the number of examples, the declared totals, and not one byte more."""
+    sim = simulator(method, drawn())
+    state, _ = play(sim, 2)
+    updates, *_ = sim.train_clients(state, sim.context(3))
+    assert updates
+    for update in updates:
+        fields = dict(vars(update))
+        assert fields.pop("client") in sim.clients
+        weights = np.frombuffer(fields.pop("weights").tobytes(), dtype=np.float64)
+        assert len(weights) == sim.network.layout.size
+        assert fields.pop("examples") == len(sim.clients[update.client].train)
+        payload = fields.pop("payload")
+        assert not fields
+        assert {key: np.asarray(value).size for key, value in payload.items()} == extra
+        if extra:
+            rows = sim.clients[update.client].train
+            accepted = sim.trainer.logits(state.server.weights, rows) > 0
+            y = sim.federation.y[rows]
+            totals = [(y == 1) & ~accepted, y == 1, (y == 0) & accepted, y == 0]
+            np.testing.assert_array_equal(payload["totals"], [int(t.sum()) for t in totals])
+        declared = {d.key for d in method.discloses()}
+        assert declared == {"weights", "examples", *payload}
+
+
+def test_stage_is_plain_training_without_attributes() -> None:
+    nobody = replace(DATA, groups=np.zeros((8, 0), dtype=int), attributes=())
+    assert GLocalFair().plan(Broadcast(np.zeros(3)), seen(nobody, LOGITS), {}) != ()
+    (stage,) = GLocalFair().plan(Broadcast(np.zeros(3)), seen(nobody, LOGITS), {})
+    assert stage.probability_coefficient is None and isinstance(stage, Stage)
