@@ -50,13 +50,13 @@ class TrainConfig:
     lr_decay_every: int = 10
     class_weight: Literal["balanced"] | tuple[float, ...] | None = None
     """Loss weights of the classes: ``"balanced"`` on each client, or two numbers for label 0 and 1."""
-    average_last: int = 1
-    """The final model is the mean of the last so many global models."""
+    average_last: int = 0
+    """The final model is the mean of the last so many global models; 0 = as the method recommends."""
     early_stopping: int = 0
     """Stop after so many evaluations without a better validation loss and keep the best model; 0 = never."""
 
     def __post_init__(self) -> None:
-        positive = ("rounds", "epochs", "batch_size", "lr_decay_every", "average_last")
+        positive = ("rounds", "epochs", "batch_size", "lr_decay_every")
         for name in positive:
             if getattr(self, name) < 1:
                 raise invalid(f"train.{name}", "a whole number of at least 1", getattr(self, name))
@@ -68,9 +68,9 @@ class TrainConfig:
             raise invalid("train.lr", "above 0", self.lr)
         if not 0 <= self.momentum < 1:
             raise invalid("train.momentum", "at least 0 and below 1", self.momentum)
-        if self.weight_decay < 0 or self.early_stopping < 0:
-            bad = "weight_decay" if self.weight_decay < 0 else "early_stopping"
-            raise invalid(f"train.{bad}", "at least 0", getattr(self, bad))
+        for name in ("weight_decay", "early_stopping", "average_last"):
+            if getattr(self, name) < 0:
+                raise invalid(f"train.{name}", "at least 0", getattr(self, name))
         if not 0 < self.lr_decay <= 1:
             raise invalid("train.lr_decay", "above 0 and at most 1", self.lr_decay)
         weights = self.class_weight
@@ -78,7 +78,7 @@ class TrainConfig:
             raise invalid("train.class_weight", "'balanced' or two numbers above 0", list(weights))
         if self.early_stopping and self.average_last > 1:
             raise GlocalfairError(
-                "'train.average_last' needs a fixed last round: set it to 1 or switch 'train.early_stopping' off (0)."
+                "'train.average_last' needs a fixed last round: set it to 0 or switch 'train.early_stopping' off (0)."
             )
 
 
@@ -163,6 +163,7 @@ def to_mapping(config: Config) -> dict[str, Any]:
 def load(experiment: str, overrides: Iterable[tuple[str, Any]] = ()) -> Config:
     """Read a packaged experiment by name or a TOML file by path, then apply ``(dotted.key, value)`` pairs."""
     values = read(experiment)
+    _locate(values, Path(experiment))
     for key, value in overrides:
         section, dot, name = key.partition(".")
         if not dot:
@@ -172,6 +173,13 @@ def load(experiment: str, overrides: Iterable[tuple[str, Any]] = ()) -> Config:
             raise invalid(section, "a section with keys", values[section])
         _assign(values[section], name.split("."), value)
     return build(values)
+
+
+def _locate(values: dict[str, Any], file: Path) -> None:
+    """Make the path of the user's own data relative to the experiment file, wherever it is run from."""
+    data = values.get("data")
+    if isinstance(data, dict) and isinstance(data.get("path"), str) and data["path"] and file.is_file():
+        data["path"] = str((file.resolve().parent / data["path"]).resolve())
 
 
 def _assign(target: dict[str, Any], path: list[str], value: Any) -> None:

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from glocalfair import models
+from glocalfair import __version__, models
+from glocalfair.bundle import NAME as BUNDLE
+from glocalfair.bundle import Bundle, preprocessing
 from glocalfair.config import Config
+from glocalfair.data.encoder import Encoder
 from glocalfair.data.federation import build
+from glocalfair.data.frame.schema import FrameSchema
 from glocalfair.data.registry import load as load_data
 from glocalfair.engines.simulator import Simulator
 from glocalfair.engines.state import SimulationState
 from glocalfair.errors import GlocalfairError
 from glocalfair.local.network import MLPNetwork, network
-from glocalfair.metrics import summarise
+from glocalfair.metrics import accuracy, eod, pooled, summarise
 from glocalfair.registry import method as make_method
 from glocalfair.runs import RunDirectory, read_safetensors
 from glocalfair.types import Federation, Floats
 
 OnRound = Callable[[Mapping[str, Any]], None]
+
+
+class Finished(NamedTuple):
+    """What a run ends with: the result, the counts it comes from, and the weights of the final model."""
+
+    result: dict[str, Any]
+    counts: dict[str, Any]
+    weights: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +51,20 @@ class Experiment:
     initial: Floats
 
     @classmethod
-    def prepare(cls, config: Config, federation: Federation | None = None) -> Experiment:
-        """Build federation, model and method; a federation may also be given."""
+    def prepare(
+        cls, config: Config, federation: Federation | None = None, factory: models.Factory | None = None
+    ) -> Experiment:
+        """Build federation, model and method; a federation and a function that makes the model may also be given."""
         method = make_method(config.method["name"], {k: v for k, v in config.method.items() if k != "name"})
         if federation is None:
             options = {k: v for k, v in config.data.items() if k != "name"}
             dataset = load_data(config.data["name"], **options)
-            federation, _ = build(dataset, config.partition, config.split, config.run.seed)
+            federation, encoder = build(dataset, config.partition, config.split, config.run.seed)
+            federation = dataclasses.replace(federation, about=preprocessing(dataset, encoder))
         if not any(len(client.train) for client in federation.clients):
             raise GlocalfairError("No client has a training row. Use more data, or larger parts in [split].")
-        module = models.build(
-            config.model.name, int(np.prod(federation.x.shape[1:])), config.run.seed, config.model.hidden
-        )
+        inputs = int(np.prod(federation.x.shape[1:]))
+        module = models.build(config.model.name, inputs, config.run.seed, config.model.hidden, factory)
         net = network(module)
         simulator = Simulator(federation, net, method, config.train, config.run)
         initial = net.layout.flatten(module).numpy()
@@ -64,6 +79,15 @@ class Experiment:
         on_round: OnRound | None = None,
     ) -> dict[str, Any]:
         """Run from the beginning, or on from a saved state, to the result."""
+        return self.complete(directory, state, on_round).result
+
+    def complete(
+        self,
+        directory: RunDirectory | None = None,
+        state: SimulationState | None = None,
+        on_round: OnRound | None = None,
+    ) -> Finished:
+        """Do the same as `run`, and return the final weights as well."""
         begun = time.perf_counter()
         simulator = self.simulator
         state = state or simulator.start(self.initial)
@@ -77,9 +101,12 @@ class Experiment:
                         directory.save_state(state)
                 if on_round is not None:
                     on_round(record)
-            return self._finish(state, directory, begun)
+            finished = self._finish(state, directory, begun)
+        if directory is not None:
+            self.save(directory, finished)
+        return finished
 
-    def _finish(self, state: SimulationState, directory: RunDirectory | None, begun: float) -> dict[str, Any]:
+    def _finish(self, state: SimulationState, directory: RunDirectory | None, begun: float) -> Finished:
         simulator = self.simulator
         weights = simulator.final_weights(state)
         overall, local, names = simulator.test_tables(state, weights)
@@ -91,13 +118,35 @@ class Experiment:
             "run_dir": None if directory is None else str(directory.path),
             **summarise(overall, local, names, seed=self.config.run.seed),
         }
-        if directory is not None:
-            layout = simulator.network.layout
-            tensors = {k: v.numpy() for k, v in layout.views(torch.as_tensor(weights)).items()}
-            about = {"model": {"name": self.config.model.name, "hidden": list(self.config.model.hidden)}}
-            directory.save_model(tensors, about)
-            directory.save_result({**result, "counts": {"global": overall.to_dict(), "local": local.to_dict()}})
-        return result
+        return Finished(result, {"global": overall.to_dict(), "local": local.to_dict()}, weights)
+
+    def save(self, directory: RunDirectory, finished: Finished) -> None:
+        """Write model, bundle and result into a run directory; the result comes last, because it says "complete"."""
+        tensors = self.tensors(finished.weights)
+        model = {"name": self.config.model.name, "hidden": list(self.config.model.hidden)}
+        directory.save_model(tensors, {"model": model})
+        bundle = self.bundle(finished.weights)
+        if bundle is not None:
+            bundle.save(directory.path / BUNDLE)
+        directory.save_result({**finished.result, "counts": finished.counts})
+
+    def tensors(self, weights: Floats) -> dict[str, Any]:
+        """Return flat weights as the model's named tensors."""
+        views = self.simulator.network.layout.views(torch.as_tensor(weights))
+        return {name: view.numpy() for name, view in views.items()}
+
+    def bundle(self, weights: Floats) -> Bundle | None:
+        """Put the model and its preprocessing together; None for pictures, which have none."""
+        about = self.federation.about
+        if "encoder" not in about:
+            return None
+        return Bundle(
+            self.tensors(weights),
+            Encoder.from_dict(about["encoder"]),
+            FrameSchema.from_dict(about["schema"]),
+            {"name": self.config.model.name, "hidden": list(self.config.model.hidden)},
+            {"method": self.simulator.method.name, "seed": self.config.run.seed, "version": __version__},
+        )
 
 
 def _warm_start(path: Path, simulator: Simulator) -> Floats:

@@ -62,6 +62,8 @@ class Dataset:
         The names of the codes in `owner`.
     images
         uint8 pictures ``[rows, channels, height, width]`` instead of (or beside) the two matrices, else None.
+    about
+        Plain values that go with the data, such as the schema of the user's own table.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Dataset:
     owner: Ints | None = None
     owner_names: tuple[str, ...] = ()
     images: npt.NDArray[np.uint8] | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -98,7 +101,8 @@ class Federation:
     """Who holds what: encoded rows, clients sorted by name, and the global test set.
 
     Row numbers of `clients` and `test` index the arrays. `x` is float ``[rows, features]`` or uint8 pictures.
-    Rows in neither a client nor the test set are unused (`unused` counts them).
+    Rows in neither a client nor the test set are unused (`unused` counts them). `about` holds plain values: how
+    inputs are made of a table (``encoder``, ``schema``), and what was found in it (``profile``).
     """
 
     name: str
@@ -110,6 +114,14 @@ class Federation:
     test: Ints
     feature_names: tuple[str, ...] = ()
     unused: int = 0
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_frame(cls, frame: Any, **options: Any) -> Federation:
+        """Make a federation of a polars or pandas frame; see `glocalfair.api.federation_from_frame`."""
+        from glocalfair.api import federation_from_frame
+
+        return federation_from_frame(frame, **options)
 
     def client(self, name: str) -> Client:
         """Return the client of that name."""
@@ -190,6 +202,8 @@ class Received:
     logits: Floats | None = None
     validation: ClientData | None = None
     validation_logits: Floats | None = None
+    rounds: int = 0
+    """How many rounds the run is to have."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -117,6 +117,15 @@ def test_average_of_the_last_models(federation: Federation) -> None:
     np.testing.assert_allclose(sim.final_weights(state), np.mean(seen[-3:], 0), atol=1e-14)
 
 
+def test_who_says_how_many_models_are_averaged(federation: Federation) -> None:
+    """The user first, then the method; early stopping keeps one model."""
+    long = replace(TRAIN, rounds=60)
+    assert simulator(federation, GLocalFair(), long).averaged == 20
+    assert simulator(federation, GLocalFair(), replace(long, average_last=5)).averaged == 5
+    assert simulator(federation, GLocalFair(), replace(long, early_stopping=2)).averaged == 1
+    assert simulator(federation, FedAvg(), long).averaged == 1
+
+
 def test_early_stopping_keeps_the_best_model(federation: Federation) -> None:
     train = replace(TRAIN, rounds=60, lr=1.0, early_stopping=3)
     sim = simulator(federation, train=train)

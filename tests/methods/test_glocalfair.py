@@ -76,9 +76,9 @@ def _swap(pair: tuple[Broadcast, dict[str, Any]]) -> tuple[Any, ...]:
 def test_nothing_is_asked_before_the_reference_is_known_or_during_warm_up() -> None:
     for broadcast, state, method in (
         (Broadcast(np.zeros(3)), {}, GLocalFair(warmup=0)),
-        (*known(0.2, 0.2), GLocalFair(warmup=5)),
+        (*known(0.2, 0.2), GLocalFair(warmup=1.0)),
     ):
-        (stage,) = method.plan(broadcast, seen(DATA, LOGITS), state)
+        (stage,) = method.plan(broadcast, replace(seen(DATA, LOGITS), rounds=10), state)
         np.testing.assert_array_equal(stage.probability_coefficient, 0)
 
 
@@ -267,7 +267,7 @@ def test_federation_reference_is_pooled_and_remembers_absent_clients() -> None:
 def test_ablations_are_settings() -> None:
     federation = drawn()
     clustering_only, _ = play(simulator(GLocalFair(constraints=(), gamma=5.0), federation), 3)
-    constraints_only, _ = play(simulator(GLocalFair(gamma=0.0, warmup=1, reference="targets"), federation), 4)
+    constraints_only, _ = play(simulator(GLocalFair(gamma=0.0, warmup=0.1, reference="targets"), federation), 4)
     plain, _ = play(simulator(FedAvg(), federation), 3)
     assert not np.allclose(clustering_only.server.weights, plain.server.weights)
     neither, _ = play(simulator(GLocalFair(constraints=(), gamma=0.0), federation), 3)

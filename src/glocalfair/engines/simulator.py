@@ -175,14 +175,15 @@ class Simulator:
     def _received(self, names: tuple[str, ...], weights: Floats, context: RoundContext) -> dict[str, Received]:
         """Let each client look at the global model on its own rows, if the method wants to: one pass for all."""
         chosen = [self.clients[name] for name in names]
+        about = context.training, context.round
         if not self.method.uses_received:
-            return {c.name: Received(self.data(c), context.training, context.round) for c in chosen}
+            return {c.name: Received(self.data(c), *about) for c in chosen}
         parts = [part for c in chosen for part in (c.train, c.validation)]
         logits = self.trainer.logits(weights, np.concatenate(parts))
         cut = np.split(logits, np.cumsum([len(part) for part in parts])[:-1])
         return {
             c.name: Received(
-                self.data(c), context.training, context.round, cut[2 * i], self.data(c, "validation"), cut[2 * i + 1]
+                self.data(c), *about, cut[2 * i], self.data(c, "validation"), cut[2 * i + 1], context.rounds
             )
             for i, c in enumerate(chosen)
         }
@@ -196,7 +197,7 @@ class Simulator:
         """Evaluate on validation data when due, and keep what averaging and early stopping need."""
         t = self.train
         weights = state.server.weights
-        if t.average_last > 1 and state.round > t.rounds - t.average_last:
+        if self.averaged > 1 and state.round > t.rounds - self.averaged:
             tail = np.zeros(len(weights)) if state.tail is None else state.tail
             state = replace(state, tail=tail + weights)
         if len(self.validation) and self._evaluates(state.round):
@@ -220,9 +221,15 @@ class Simulator:
     def final_weights(self, state: SimulationState) -> Floats:
         """Return the model of the run: the last, the mean of the last, or the best on validation data."""
         if state.tail is not None:
-            rounds = min(self.train.average_last, self.train.rounds)
-            return (state.tail / rounds).astype(state.server.weights.dtype)
+            return (state.tail / self.averaged).astype(state.server.weights.dtype)
         return state.server.weights if state.best is None else state.best
+
+    @property
+    def averaged(self) -> int:
+        """Over how many of the last models the final one is averaged; early stopping keeps the best one instead."""
+        if self.train.early_stopping:
+            return 1
+        return min(self.train.average_last or self.method.averaged(self.train.rounds), self.train.rounds)
 
     def validate(self, weights: Floats) -> dict[str, Any]:
         """Return loss, accuracy, positive rate and EOD on all clients' validation rows."""

@@ -114,6 +114,10 @@ class Method:
         named = {update.client: float(c) for update, c in zip(updates, share, strict=True)}
         return self.next_state(state, weights, updates, context), {"coefficients": named, **log}
 
+    def averaged(self, rounds: int) -> int:
+        """Server: over how many of the last global models the final model is averaged, unless the user says."""
+        return 1
+
     def next_state(
         self,
         state: ServerState,

@@ -64,6 +64,11 @@ class GLocalFair(Method):
         client adds four totals to its update), or ``"targets"`` (public `targets`: nothing is added).
     targets
         Public FNR, FPR and positive rate for ``reference = "targets"``.
+    warmup
+        Share of the rounds before the dual starts to move: the rates of an untrained model say nothing.
+    average
+        The final model is the mean of the global models of this last share of the rounds, which removes the
+        oscillation of the game; 0 for the last model alone.
     dual
         ``"persistent"`` (λ moves once a round on the received model and is kept) or ``"game"`` (the paper: λ restarts
         at 0 and plays inside the round).
@@ -104,7 +109,8 @@ class GLocalFair(Method):
     dual_decay: float = 0.1
     shrinkage: float = 20.0
     clip: float = 3.0
-    warmup: int = 10
+    warmup: float = 1 / 6
+    average: float = 1 / 3
 
     solver: Literal["lagrangian", "proxy_lagrangian"] = "lagrangian"
     update: Literal["multiplicative", "additive"] = "multiplicative"
@@ -181,7 +187,7 @@ class GLocalFair(Method):
         data = received.data
         constraints = self._constraints_of(data.name)
         known = self.reference != "federation" or ("reference" in broadcast.payload and "overall" in state)
-        known = known and received.round > self.warmup
+        known = known and received.round > self.warmup * received.rounds
         if not constraints or not data.attributes or not (known or self.dual == "persistent"):
             return (Stage(),)
         own = self._overall(received)
@@ -299,6 +305,10 @@ class GLocalFair(Method):
 
     # ------------------------------------------------------------------------------------------ server
 
+    def averaged(self, rounds: int) -> int:
+        """See `Method.averaged`."""
+        return max(1, round(self.average * rounds))
+
     def init(self, weights: Floats, infos: Mapping[str, ClientInfo]) -> ServerState:
         """Remember who there is, to keep each client's latest totals."""
         if self.reference != "federation":
@@ -407,4 +417,5 @@ class GLocalFairPaper(GLocalFair):
     dual_lr: float = 0.5
     shrinkage: float = 0.0
     clip: float = 0.0
-    warmup: int = 0
+    warmup: float = 0.0
+    average: float = 0.0
