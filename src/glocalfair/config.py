@@ -160,10 +160,14 @@ def to_mapping(config: Config) -> dict[str, Any]:
     return result
 
 
-def load(experiment: str, overrides: Iterable[tuple[str, Any]] = ()) -> Config:
-    """Read a packaged experiment by name or a TOML file by path, then apply ``(dotted.key, value)`` pairs."""
-    values = read(experiment)
-    _locate(values, Path(experiment))
+def load(experiment: str | None, overrides: Iterable[tuple[str, Any]] = ()) -> Config:
+    """Read a packaged experiment by name or a TOML file by path, then apply ``(dotted.key, value)`` pairs.
+
+    Without an experiment there are the defaults and the pairs.
+    """
+    values: dict[str, Any] = {} if experiment is None else read(experiment)
+    if experiment is not None:
+        _locate(values, Path(experiment))
     for key, value in overrides:
         section, dot, name = key.partition(".")
         if not dot:

@@ -20,6 +20,7 @@ from glocalfair.config import Config
 from glocalfair.data.encoder import Encoder
 from glocalfair.data.federation import build
 from glocalfair.data.frame.schema import FrameSchema
+from glocalfair.data.holdings import who_holds_what
 from glocalfair.data.registry import load as load_data
 from glocalfair.engines.simulator import Simulator
 from glocalfair.engines.state import SimulationState
@@ -91,6 +92,8 @@ class Experiment:
         begun = time.perf_counter()
         simulator = self.simulator
         state = state or simulator.start(self.initial)
+        if directory is not None:
+            directory.save_federation(vars(who_holds_what(self.federation)))
         with _threads(simulator):
             while not simulator.finished(state):
                 started = time.perf_counter()
@@ -116,8 +119,15 @@ class Experiment:
             "seconds": round(time.perf_counter() - begun, 3),
             "rounds": state.round,
             "run_dir": None if directory is None else str(directory.path),
+            "versions": {"glocalfair": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
             **summarise(overall, local, names, seed=self.config.run.seed),
         }
+        if state.tail is not None:
+            plain, _, _ = simulator.test_tables(state, state.server.weights)
+            result["without_averaging"] = {
+                "accuracy": float(accuracy(pooled(plain.counts.sum(axis=0)))),
+                "eod": {each.name: float(eod(plain.table(each.name))[0]) for each in plain.reported},
+            }
         return Finished(result, {"global": overall.to_dict(), "local": local.to_dict()}, weights)
 
     def save(self, directory: RunDirectory, finished: Finished) -> None:

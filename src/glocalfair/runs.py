@@ -2,6 +2,7 @@
 
 =====================  ==========================================================================================
 ``config.toml``        the resolved configuration
+``federation.json``    who holds what: rows of each client by group, label and part
 ``rounds.jsonl``       one line for each round; equal runs give equal files
 ``timing.jsonl``       seconds for each round (apart, because no two runs take the same time)
 ``checkpoint.safetensors``  the state after the last saved round
@@ -63,6 +64,7 @@ class RunDirectory:
         self.model = path / "model.safetensors"
         self.result = path / "result.json"
         self.config = path / "config.toml"
+        self.federation = path / "federation.json"
 
     @classmethod
     def create(cls, path: Path, config: configuration.Config) -> RunDirectory:
@@ -91,6 +93,10 @@ class RunDirectory:
     def load_config(self) -> configuration.Config:
         """Return the configuration that the run was made with."""
         return configuration.load(str(self.config))
+
+    def save_federation(self, holdings: Mapping[str, Any]) -> None:
+        """Write who holds what, for those who read the run without its data."""
+        write_atomically(self.federation, json.dumps(jsonable(holdings), ensure_ascii=False).encode())
 
     def append(self, record: Mapping[str, Any], seconds: float) -> None:
         """Add a round to the log."""

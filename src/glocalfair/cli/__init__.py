@@ -10,6 +10,7 @@ import click
 
 from glocalfair import __version__
 from glocalfair.cli.group import Group
+from glocalfair.cli.init import init_command
 from glocalfair.cli.listing import list_command
 from glocalfair.cli.run import run_command
 
@@ -38,3 +39,4 @@ def main(debug: bool) -> None:
 
 main.add_command(run_command)
 main.add_command(list_command)
+main.add_command(init_command)

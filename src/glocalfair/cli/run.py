@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from glocalfair.cli.own_data import FLAGS, allow_own_model, data_options, data_overrides, refuse_import, show_data
+from glocalfair.cli.words import WordsCommand
 from glocalfair.errors import GlocalfairError, invalid
 
 if TYPE_CHECKING:
@@ -26,8 +28,9 @@ SHORT = {
 }
 
 
-@click.command("run", short_help="Train on one federation and show how fair the model is.")
+@click.command("run", cls=WordsCommand, short_help="Train on one federation and show how fair the model is.")
 @click.argument("experiment", required=False)
+@data_options
 @click.option("--method", metavar="NAME", help="A method of 'glocalfair list methods'.")
 @click.option("--partition", metavar="NAME", help="Who holds what: a name of 'glocalfair list partitions'.")
 @click.option("--clients", type=int, metavar="K", help="Number of organisations, where the partition takes it.")
@@ -37,6 +40,7 @@ SHORT = {
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the run is written.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key, such as train.lr=0.05.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN_DIR", help="Continue an interrupted run.")
+@click.option("--allow-import", is_flag=True, help="With --resume: import the own model that the run names.")
 @click.option("--quiet", is_flag=True, help="Print nothing but the run directory.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object and nothing else.")
 def run_command(
@@ -44,6 +48,7 @@ def run_command(
     output: Path | None,
     settings: tuple[str, ...],
     resume: Path | None,
+    allow_import: bool,
     quiet: bool,
     as_json: bool,
     **short: Any,
@@ -58,18 +63,23 @@ def run_command(
       glocalfair run adult
       glocalfair run adult --partition dirichlet --clients 8 --alpha 0.5 --seed 1
       glocalfair run my.toml --set train.lr=0.05 --set data.rows=2000 --json
+      glocalfair run --data people.csv --label approved --positive yes --sensitive sex race --client hospital
       glocalfair run --resume runs/adult-fedavg-seed0
     """
     chosen = [(SHORT[name], short[name]) for name in SHORT if short[name] is not None]
-    overrides = chosen + [_setting(text) for text in settings]
+    own = data_overrides(experiment, {name: short[name] for name in ("data", *FLAGS)})
+    overrides = own + chosen + [_setting(text) for text in settings]
     if resume is not None:
         if experiment is not None or overrides or output is not None:
             raise GlocalfairError("'--resume' continues a run with its own settings: give no experiment, no others.")
-        result = _resume(resume, quiet or as_json)
-    elif experiment is None:
+        result = _resume(resume, quiet, as_json, allow_import)
+    elif experiment is None and not own:
         raise GlocalfairError("Which experiment? For instance 'glocalfair run adult', or '--resume RUN_DIR'.")
     else:
-        result = _fresh(experiment, overrides, output, quiet or as_json)
+        ready = _ready(experiment, overrides, quiet, as_json)
+        name = Path(experiment or short["data"]).stem
+        directory = _directory(output or _free(name, ready.config), ready.config)
+        result = _train(ready, directory, None, quiet or as_json)
     if as_json:
         from glocalfair.runs import jsonable
 
@@ -87,16 +97,19 @@ def _setting(text: str) -> tuple[str, Any]:
     return key.strip(), parse_value(value.strip())
 
 
-def _fresh(experiment: str, overrides: list[tuple[str, Any]], output: Path | None, silent: bool) -> dict[str, Any]:
+def _ready(experiment: str | None, overrides: list[tuple[str, Any]], quiet: bool, as_json: bool) -> Experiment:
     from glocalfair.config import load
-    from glocalfair.runs import RunDirectory
 
     config = load(experiment, overrides)
     _check_partition(config, overrides)
-    with _waiting(silent):
-        ready = _prepare(config)
-    directory = RunDirectory.create(output or _free(Path(experiment).stem, config), config)
-    return _train(ready, directory, None, silent)
+    allow_own_model(config)
+    return _prepare(config, quiet, as_json)
+
+
+def _directory(path: Path, config: Config) -> RunDirectory:
+    from glocalfair.runs import RunDirectory
+
+    return RunDirectory.create(path, config)
 
 
 def _check_partition(config: Config, overrides: list[tuple[str, Any]]) -> None:
@@ -110,9 +123,10 @@ def _check_partition(config: Config, overrides: list[tuple[str, Any]]) -> None:
         raise GlocalfairError(f"Partition '{name}' does not use '{option}'. Partitions that do: {takers}.")
 
 
-def _resume(path: Path, silent: bool) -> dict[str, Any]:
+def _resume(path: Path, quiet: bool, as_json: bool, allow_import: bool) -> dict[str, Any]:
     from glocalfair.runs import RunDirectory
 
+    silent = quiet or as_json
     directory = RunDirectory.open(path)
     if directory.result.exists():
         result = directory.load_result()
@@ -124,17 +138,21 @@ def _resume(path: Path, silent: bool) -> dict[str, Any]:
             _show(directory, result)
         return result
     config = directory.load_config()
-    with _waiting(silent):
-        ready = _prepare(config)
+    refuse_import(config, path, allow_import)
+    allow_own_model(config)
+    ready = _prepare(config, quiet, as_json)
     state = directory.load_state() if directory.checkpoint.exists() else None
     directory.truncate(state.round if state else 0)
     return _train(ready, directory, state, silent)
 
 
-def _prepare(config: Config) -> Experiment:
-    from glocalfair.experiment import Experiment
+def _prepare(config: Config, quiet: bool, as_json: bool) -> Experiment:
+    with _waiting(quiet or as_json):
+        from glocalfair.experiment import Experiment
 
-    return Experiment.prepare(config)
+        ready = Experiment.prepare(config)
+    show_data(ready.federation, quiet or as_json, quiet)
+    return ready
 
 
 def _waiting(silent: bool) -> Any:

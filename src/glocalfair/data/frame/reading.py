@@ -1,0 +1,150 @@
+"""A CSV or Parquet file, or a frame in memory, as a polars frame."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glocalfair.data.frame.options import MISSING_VALUES
+from glocalfair.errors import GlocalfairError, unknown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_GUESS_ROWS = 10_000
+
+
+def read(
+    path: str | Path,
+    separator: str | None = None,
+    missing_values: Sequence[str] = MISSING_VALUES,
+    drop: Collection[str] = (),
+) -> pl.DataFrame:
+    """Read a table; columns in `drop` are never loaded.
+
+    Parameters
+    ----------
+    path
+        A ``.csv``, ``.tsv`` or ``.txt`` file in UTF-8, or a ``.parquet`` file.
+    separator
+        Between the fields of a CSV file; found by itself if None.
+    missing_values
+        Texts that stand for a missing value.
+    drop
+        Names of columns to leave out; each must exist.
+    """
+    import polars as pl
+
+    path = Path(path)
+    if path.suffix.lower() not in (".csv", ".tsv", ".txt", ".parquet", ".pq"):
+        raise GlocalfairError(f"Cannot read '{path}': data must be a .csv or .parquet file.")
+    if not path.is_file():
+        raise GlocalfairError(f"Cannot read '{path}': {'it is a folder' if path.exists() else 'no such file'}.")
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            frame = _collect(pl.scan_parquet(path), drop)
+        else:
+            frame = _csv(path, separator or _separator(path), missing_values, drop)
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        raise GlocalfairError(f"Cannot read '{path}': {_reason(error)}") from error
+    if not frame.height:
+        raise GlocalfairError(f"'{path}' has no rows.")
+    return frame
+
+
+def as_polars(frame: Any) -> pl.DataFrame:
+    """Take a polars frame, a pandas frame, a mapping of columns, or the path of a file.
+
+    >>> as_polars({"age": [31, 45], "sex": ["F", "M"]}).shape
+    (2, 2)
+    """
+    import polars as pl
+
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect()
+    if isinstance(frame, str | Path):
+        return read(frame)
+    try:
+        if isinstance(frame, Mapping):
+            return pl.DataFrame(dict(frame), strict=False)
+        if hasattr(frame, "columns") and hasattr(frame, "iloc"):
+            return _pandas(frame)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise GlocalfairError(f"Cannot read the frame: {_reason(error)}") from error
+    raise GlocalfairError(
+        "The data must be a polars or pandas frame, a mapping of columns or a path. "
+        f"Got {type(frame).__name__} instead."
+    )
+
+
+def _pandas(frame: Any) -> pl.DataFrame:
+    """Go column by column, because polars' own way needs pyarrow."""
+    import polars as pl
+
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise GlocalfairError(f"Two columns of the frame are called '{twice}'.")
+    columns = {}
+    for position, name in enumerate(names):
+        column = frame.iloc[:, position]
+        kind = getattr(column.dtype, "kind", "O")
+        if kind in "iufb" and not column.isna().any():
+            columns[name] = pl.Series(name, column.to_numpy(dtype={"b": bool, "f": float}.get(kind, "int64")))
+        elif kind in "iuf":
+            columns[name] = pl.Series(name, column.to_numpy(dtype=float, na_value=float("nan")), nan_to_null=True)
+        elif kind == "M":
+            columns[name] = pl.Series(name, column.dt.tz_localize(None).to_numpy(dtype="datetime64[us]"))
+        else:
+            items = [None if missing else item for item, missing in zip(column, column.isna(), strict=True)]
+            plain = all(item is None or isinstance(item, bool) for item in items)
+            columns[name] = pl.Series(name, items if plain else [i if i is None else str(i) for i in items])
+    return pl.DataFrame(columns)
+
+
+def _separator(path: Path) -> str:
+    """Take the candidate that the first line has most of."""
+    with path.open(encoding="utf-8-sig") as file:
+        line = file.readline()
+    return max(",;\t|", key=line.count)
+
+
+def _csv(path: Path, separator: str, missing_values: Sequence[str], drop: Collection[str]) -> pl.DataFrame:
+    import polars as pl
+
+    def scan(rows: int | None) -> pl.LazyFrame:
+        return pl.scan_csv(
+            path,
+            separator=separator,
+            null_values=[*missing_values],
+            infer_schema_length=rows,
+            try_parse_dates=False,
+        )
+
+    try:
+        return _collect(scan(_GUESS_ROWS), drop)
+    except pl.exceptions.ComputeError:
+        # A later row does not fit the types of the first ones: look at all rows before choosing.
+        return _collect(scan(None), drop)
+
+
+def _collect(lazy: pl.LazyFrame, drop: Collection[str]) -> pl.DataFrame:
+    names = lazy.collect_schema().names()
+    for name in drop:
+        if name not in names:
+            raise unknown("column in 'drop'", name, names)
+    return lazy.drop(list(drop)).collect()
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, UnicodeDecodeError) or "utf-8" in str(error).lower():
+        return "it is not UTF-8 text. Save it as UTF-8."
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}."
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if "more fields" in text:
+        return "a row has more fields than the header."
+    return text.rstrip(".") + "."

@@ -1,0 +1,196 @@
+"""How a table is read: which column is what, with all categories and groups.
+
+A schema is found once (`glocalfair.data.frame.infer`), stored with the model, and then reads every later table the
+same way; a site can check its own file against it. It is plain data (`to_dict`, `from_dict`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from glocalfair.data.frame.options import MISSING_VALUES
+from glocalfair.data.frame.sensitive import Sensitive
+from glocalfair.data.frame.values import MISSING, OTHER, UNKNOWN, codes, numbers, text
+from glocalfair.errors import GlocalfairError
+from glocalfair.types import Dataset, Ints
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """What of a table does not fit the schema, by column: counts of values."""
+
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    """Categories the schema does not have; they are read as ``(other)`` if there is one, else as none."""
+    not_numbers: Mapping[str, int] = field(default_factory=dict)
+    """Values of a numeric column that are no finite number; they count as missing."""
+    extra: tuple[str, ...] = ()
+    """Columns that are not used."""
+
+    def lines(self) -> list[str]:
+        """Describe it, a line for each column.
+
+        >>> Misfit({"race": 3}).lines()
+        ["Column 'race': 3 values that the model has never seen."]
+        """
+        found = [
+            f"Column '{name}': {count:,} value{'s' * (count > 1)} that the model has never seen."
+            for name, count in self.unknown.items()
+        ]
+        return found + [
+            f"Column '{name}': {count:,} value{'s' * (count > 1)} that are no finite numbers; they count as missing."
+            for name, count in self.not_numbers.items()
+        ]
+
+
+@dataclass(frozen=True)
+class FrameSchema:
+    """Columns, categories and groups.
+
+    Attributes
+    ----------
+    label, negative, positive
+        The label column and its two values.
+    sensitive
+        The sensitive attributes.
+    client
+        The column that names the organisation, or None.
+    numeric
+        Numeric input columns.
+    categorical
+        Categorical input columns with their values.
+    missing_values
+        Texts that stand for a missing value.
+    """
+
+    label: str = "label"
+    negative: str = "0"
+    positive: str = "1"
+    sensitive: tuple[Sensitive, ...] = ()
+    client: str | None = None
+    numeric: tuple[str, ...] = ()
+    categorical: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    missing_values: tuple[str, ...] = MISSING_VALUES
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the input columns."""
+        return (*self.numeric, *(name for name, _ in self.categorical))
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> FrameSchema:
+        """Describe the inputs of a dataset that did not come from a table of the user's."""
+        return cls(numeric=dataset.numeric_names, categorical=dataset.categories)
+
+    def check_columns(self, frame: pl.DataFrame) -> None:
+        """Refuse a table that lacks an input column."""
+        lacking = [name for name in self.inputs if name not in frame.columns]
+        if lacking:
+            shown = ", ".join(f"'{name}'" for name in lacking[:5]) + (" …" if len(lacking) > 5 else "")
+            raise GlocalfairError(
+                f"The table lacks {len(lacking)} of the {len(self.inputs)} columns that the model reads: {shown}. "
+                f"It has: {', '.join(frame.columns)}."
+            )
+
+    def read_inputs(self, frame: pl.DataFrame, name: str = "frame") -> tuple[Dataset, Misfit]:
+        """Read the input columns alone, as for a prediction: the label is all 0, there are no groups."""
+        self.check_columns(frame)
+        rows = frame.height
+        unknown: dict[str, int] = {}
+        bad: dict[str, int] = {}
+        numeric = np.empty((rows, len(self.numeric)), dtype=np.float32)
+        for j, column in enumerate(self.numeric):
+            numeric[:, j], count = numbers(frame[column], self.missing_values)
+            if count:
+                bad[column] = count
+        categorical = np.empty((rows, len(self.categorical)), dtype=np.int32)
+        for j, (column, values) in enumerate(self.categorical):
+            categorical[:, j], count = self._categories(frame[column], values)
+            if count:
+                unknown[column] = count
+        dataset = Dataset(
+            name=name,
+            numeric=numeric,
+            numeric_names=self.numeric,
+            categorical=categorical,
+            categories=tuple(
+                (column, (*values, UNKNOWN) if column in unknown and OTHER not in values else values)
+                for column, values in self.categorical
+            ),
+            label=np.zeros(rows, dtype=np.int64),
+            groups=np.zeros((rows, 0), dtype=np.int32),
+            attributes=(),
+        )
+        known = {*self.inputs, self.label, self.client, *(each.column for each in self.sensitive)}
+        return dataset, Misfit(unknown, bad, tuple(name for name in frame.columns if name not in known))
+
+    def _categories(self, column: pl.Series, values: tuple[str, ...]) -> tuple[npt.NDArray[np.int32], int]:
+        """Code a column; what is unknown gets the code after the last, or that of ``(other)``."""
+        strings = text(column, self.missing_values)
+        if MISSING in values:
+            strings = strings.fill_null(MISSING)
+        found = codes(strings, values).copy()
+        strange = found < 0
+        found[strange] = values.index(OTHER) if OTHER in values else len(values)
+        return found, int(strange.sum())
+
+    def read_label(self, frame: pl.DataFrame) -> npt.NDArray[np.int32]:
+        """Return 0 and 1; −1 where the label is missing."""
+        strings = text(frame[self.label], self.missing_values)
+        found = codes(strings, (self.negative, self.positive))
+        strange = (found < 0) & strings.is_not_null().to_numpy()
+        if strange.any():
+            value = strings.filter(strange)[0]
+            raise GlocalfairError(
+                f"The label '{self.label}' is '{value}' somewhere; "
+                f"only '{self.negative}' and '{self.positive}' are known."
+            )
+        return found
+
+    def read_groups(self, frame: pl.DataFrame) -> Ints:
+        """Return the groups ``[rows, attributes]``; −1 where a value is missing or unknown."""
+        columns = [each.code(frame[each.column], self.missing_values) for each in self.sensitive]
+        return np.stack(columns, axis=1) if columns else np.zeros((frame.height, 0), dtype=np.int32)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, fit for JSON."""
+        return {
+            "label": self.label,
+            "negative": self.negative,
+            "positive": self.positive,
+            "sensitive": [each.to_dict() for each in self.sensitive],
+            "client": self.client,
+            "numeric": list(self.numeric),
+            "categorical": [[name, list(values)] for name, values in self.categorical],
+            "missing_values": list(self.missing_values),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> FrameSchema:
+        """Undo `to_dict`; a mapping that is no schema is an error.
+
+        >>> schema = FrameSchema("approved", "no", "yes", numeric=("age",), categorical=(("sex", ("F", "M")),))
+        >>> FrameSchema.from_dict(schema.to_dict()) == schema
+        True
+        """
+        try:
+            client = values["client"]
+            return cls(
+                label=str(values["label"]),
+                negative=str(values["negative"]),
+                positive=str(values["positive"]),
+                sensitive=tuple(Sensitive.from_dict(each) for each in values["sensitive"]),
+                client=None if client is None else str(client),
+                numeric=tuple(map(str, values["numeric"])),
+                categorical=tuple((str(name), tuple(map(str, of))) for name, of in values["categorical"]),
+                missing_values=tuple(map(str, values["missing_values"])),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise GlocalfairError(f"This is no schema of a table: {type(error).__name__} {error}.") from error
