@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from typing import Any
 
 import pytest
+
+# Test workers already use every core, and small matrices are slower on many threads. Before anything imports torch.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 EXPECTED = (
     "needs GLOCALFAIR_DATA",

@@ -45,7 +45,7 @@ def test_shipped_table_is_pinned():
 def test_building_from_the_original_files_gives_the_shipped_table():
     root = os.environ.get("GLOCALFAIR_DATA")
     if not root or not (Path(root) / "adult" / "adult.data").exists():
-        pytest.skip("GLOCALFAIR_DATA does not point to the original Adult files")
+        pytest.skip("needs GLOCALFAIR_DATA with the original Adult files")
     assert build_tool().build(Path(root) / "adult").equals(read_frame())
 
 
