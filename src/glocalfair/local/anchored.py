@@ -62,9 +62,23 @@ def counted(constraint: Constraint, data: ClientData) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Deviation:
-    """A constraint on a client's rows: each group's deviation (``[columns]``, NaN where undefined) and size."""
+    """A constraint on a client's rows.
+
+    Attributes
+    ----------
+    value
+        Each group's deviation from the reference ``[columns]``; NaN where undefined.
+    felt
+        The deviation that moves the dual: the client's own distance from the reference is part of the deviation in
+        every attribute, but shall count once, so each of A attributes takes 1/A of it.
+    size
+        Examples that count, in each group.
+    reference
+        The reference rate.
+    """
 
     value: Floats
+    felt: Floats
     size: Floats
     reference: float
 
@@ -79,15 +93,19 @@ def deviation(
     rows = counted(constraint, data)
     accepted = rows & (logits > 0)
     size = rows @ members
+    own = constraint.constant + constraint.sign * float(accepted.sum()) / max(int(rows.sum()), 1)
     if constraint.mode == "absolute":
         reference = constraint.tau
     elif reference is None:
-        reference = constraint.constant + constraint.sign * float(accepted.sum()) / max(int(rows.sum()), 1)
+        reference = own
     names = [name for name, _ in column_names(data.attributes)]
     covered = np.array([constraint.attributes is None or name in constraint.attributes for name in names], dtype=bool)
     known = np.where((size > 0) & covered, size, np.nan)
     rate = constraint.constant + constraint.sign * (accepted @ members) / known
-    return Deviation(rate - reference, size, reference)
+    value = rate - reference
+    attributes = max(1, len(data.attributes if constraint.attributes is None else constraint.attributes))
+    shared = 0.0 if constraint.mode == "absolute" else (own - reference) * (1 - 1 / attributes)
+    return Deviation(value, value - shared, size, reference)
 
 
 def violation(constraint: Constraint, measured: Deviation) -> Floats:
@@ -102,7 +120,7 @@ def ascend(constraint: Constraint, pressure: Floats, measured: Deviation, settin
     The violation is measured in units of 2√(r(1−r)), twice the standard deviation of one outcome at the reference rate
     r: three points are much for an FPR of 5 % and little for an FNR of 40 %, and a small rate moves less when pushed.
     """
-    gap = measured.value
+    gap = measured.felt
     if constraint.mode == "deviation":
         gap = np.sign(gap) * np.maximum(np.abs(gap) - constraint.tau, 0)
     spread = max(measured.reference * (1 - measured.reference), _LEAST_VARIANCE) ** 0.5

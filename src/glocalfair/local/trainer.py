@@ -273,8 +273,9 @@ class _StageRun:
 
 
 def _shape(stage: Stage) -> str:
-    """Name what decides how many rows a game's constraints compile to."""
-    return "" if stage.game is None else repr([(c.mode, c.attributes) for c in stage.game.constraints])
+    """Name what must be alike in a group: which weights there are, and the rows that a game compiles to."""
+    game = stage.game and [(c.mode, c.attributes) for c in stage.game.constraints]
+    return repr((stage.sample_weight is None, stage.probability_coefficient is None, stage.epochs, game))
 
 
 def local_steps(rows: int, settings: TrainingSettings) -> int:
