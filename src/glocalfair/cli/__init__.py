@@ -9,10 +9,12 @@ from __future__ import annotations
 import click
 
 from glocalfair import __version__
+from glocalfair.cli.compare import compare_command
 from glocalfair.cli.group import Group
 from glocalfair.cli.init import init_command
 from glocalfair.cli.listing import list_command
 from glocalfair.cli.run import run_command
+from glocalfair.cli.tune import tune_command
 
 __all__ = ["main"]
 
@@ -38,5 +40,7 @@ def main(debug: bool) -> None:
 
 
 main.add_command(run_command)
+main.add_command(compare_command)
+main.add_command(tune_command)
 main.add_command(list_command)
 main.add_command(init_command)
