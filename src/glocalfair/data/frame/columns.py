@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from glocalfair.data.frame.values import MISSING, OTHER, numbers, text
+from glocalfair.data.frame.values import MISSING, OTHER, numbers, readable, text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,7 +52,7 @@ def infer(column: pl.Series, missing_values: Collection[str], max_categories: in
     import polars as pl
 
     name, dtype = column.name, column.dtype
-    if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+    if not readable(column):
         return Inferred(name, "unusable", 0, 0, note=f"holds {dtype}, not numbers or words")
     if dtype.is_temporal():
         return _date(column, column.null_count())

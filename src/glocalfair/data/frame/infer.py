@@ -16,7 +16,7 @@ from glocalfair.data.frame.leakage import leaks, namesakes
 from glocalfair.data.frame.options import FrameOptions
 from glocalfair.data.frame.profile import Line, Profile
 from glocalfair.data.frame.schema import FrameSchema
-from glocalfair.data.frame.values import MISSING, row_list, text
+from glocalfair.data.frame.values import MISSING, readable, row_list, text
 from glocalfair.errors import GlocalfairError, invalid, unknown
 from glocalfair.types import Dataset
 
@@ -116,7 +116,7 @@ def _check_names(frame: pl.DataFrame, options: FrameOptions) -> None:
     if len(set(sensitive)) < len(sensitive):
         raise invalid("sensitive", "columns, each once", list(options.sensitive))
     for role in (options.label, *sensitive, *([options.client] if options.client else [])):
-        if frame[role].dtype.is_nested():
+        if not readable(frame[role]):
             raise GlocalfairError(f"The column '{role}' holds {frame[role].dtype}, not numbers or words.")
 
 

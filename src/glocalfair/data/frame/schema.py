@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from glocalfair.data.frame.options import MISSING_VALUES
 from glocalfair.data.frame.sensitive import Sensitive
-from glocalfair.data.frame.values import MISSING, OTHER, UNKNOWN, codes, numbers, text
+from glocalfair.data.frame.values import MISSING, OTHER, UNKNOWN, codes, numbers, readable, text
 from glocalfair.errors import GlocalfairError
 from glocalfair.types import Dataset, Ints
 
@@ -133,6 +133,8 @@ class FrameSchema:
 
     def _categories(self, column: pl.Series, values: tuple[str, ...]) -> tuple[npt.NDArray[np.int32], int]:
         """Code a column; what is unknown gets the code after the last, or that of ``(other)``."""
+        if not readable(column):
+            raise GlocalfairError(f"The column '{column.name}' holds {column.dtype}, not numbers or words.")
         strings = text(column, self.missing_values)
         if MISSING in values:
             strings = strings.fill_null(MISSING)

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 MISSING, OTHER, UNKNOWN = "(missing)", "(other)", "(unknown)"
 
 
+def readable(column: pl.Series) -> bool:
+    """Whether a column holds numbers, words, truth values or times: something with one value in a cell."""
+    import polars as pl
+
+    return not column.dtype.is_nested() and column.dtype not in (pl.Binary, pl.Object)
+
+
 def text(column: pl.Series, missing_values: Collection[str]) -> pl.Series:
     """Return a column as stripped strings; null is missing. A whole number reads the same from int and float.
 
@@ -44,7 +51,8 @@ def numbers(column: pl.Series, missing_values: Collection[str]) -> tuple[npt.NDA
         column = column.cast(pl.Float64).fill_nan(None)
         present = column.len() - column.null_count()
     else:
-        strings = text(column, missing_values) if not column.dtype.is_nested() else pl.Series([None] * column.len())
+        nothing = pl.Series([None] * column.len(), dtype=pl.String)
+        strings = text(column, missing_values) if readable(column) else nothing
         present = strings.len() - strings.null_count()
         column = strings.cast(pl.Float64, strict=False)
     with np.errstate(over="ignore"):
