@@ -27,12 +27,12 @@ class ComparisonProgress:
             bar.TextColumn("{task.fields[runs]}"),
             bar.BarColumn(bar_width=20),
             bar.TimeRemainingColumn(compact=True),
-            bar.TextColumn("left"),
+            bar.TextColumn("{task.fields[left]}"),
             console=self._console,
             transient=True,
             disable=not self._live,
         )
-        self._task = self._bar.add_task("", total=None, runs="Loading torch and the data …")
+        self._task = self._bar.add_task("", total=None, runs="Loading the data …", left="")
 
     def update(self, status: Status) -> None:
         """Take note of a new state."""
@@ -40,7 +40,7 @@ class ComparisonProgress:
             self._first, self._begun = status, time.perf_counter()
         self.status = status
         text = f"Run {status.runs}/{status.of_runs}"
-        self._bar.update(self._task, total=status.of_rounds, completed=status.rounds, runs=text)
+        self._bar.update(self._task, total=status.of_rounds, completed=status.rounds, runs=text, left="left")
         line = status.rounds * _LINES // max(status.of_rounds, 1)
         if not self._live and line > self._line and status.rounds > self._first.rounds:
             self._line = line
