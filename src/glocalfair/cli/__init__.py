@@ -9,6 +9,7 @@ from __future__ import annotations
 import click
 
 from glocalfair import __version__
+from glocalfair.cli.audit import audit_command
 from glocalfair.cli.compare import compare_command
 from glocalfair.cli.group import Group
 from glocalfair.cli.init import init_command
@@ -44,3 +45,4 @@ main.add_command(compare_command)
 main.add_command(tune_command)
 main.add_command(list_command)
 main.add_command(init_command)
+main.add_command(audit_command)
