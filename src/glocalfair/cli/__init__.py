@@ -14,6 +14,7 @@ from glocalfair.cli.compare import compare_command
 from glocalfair.cli.group import Group
 from glocalfair.cli.init import init_command
 from glocalfair.cli.listing import list_command
+from glocalfair.cli.report import report_command
 from glocalfair.cli.run import run_command
 from glocalfair.cli.tune import tune_command
 
@@ -33,6 +34,7 @@ def main(debug: bool) -> None:
     \b
     Examples:
       glocalfair run adult                  train on Adult with 4 organisations, see the tables
+      glocalfair init people.csv            write an experiment file for your own table
       glocalfair list methods               what can be trained, and what it discloses
       glocalfair run adult --method fedavg --partition dirichlet --clients 8 --alpha 0.5
 
@@ -43,6 +45,7 @@ def main(debug: bool) -> None:
 main.add_command(run_command)
 main.add_command(compare_command)
 main.add_command(tune_command)
-main.add_command(list_command)
 main.add_command(init_command)
 main.add_command(audit_command)
+main.add_command(list_command)
+main.add_command(report_command)
