@@ -25,6 +25,8 @@ from glocalfair.types import Dataset
 if TYPE_CHECKING:
     from torch import nn
 
+    from glocalfair.models import Factory
+
 NAME = "model.glocalfair"
 """How a bundle is called in a run directory."""
 FORMAT = 1
@@ -105,13 +107,15 @@ class Bundle:
             raise GlocalfairError(f"The bundle '{path}' is damaged: its encoder and schema do not belong together.")
         return cls(tensors, encoder, schema, {"name": checked[0], "hidden": checked[1]}, about)
 
-    def module(self, allow_import: bool = False) -> nn.Module:
+    def module(self, allow_import: bool = False, factory: Factory | None = None) -> nn.Module:
         """Build the model with its weights, ready to predict.
 
         Parameters
         ----------
         allow_import
             Whether a model of the user's own may be imported, which runs its code.
+        factory
+            The function that makes the model, instead of an import.
         """
         import torch
 
@@ -119,14 +123,14 @@ class Bundle:
         from glocalfair.layout import Layout
 
         name, inputs = str(self.model["name"]), len(self.encoder.names)
-        if ":" in name and not allow_import:
+        if ":" in name and factory is None and not allow_import:
             raise GlocalfairError(
                 f"The bundle's model '{name}' is code that is not in the bundle. If you trust it, allow the import "
                 "with --allow-import."
             )
         # A built-in model is first laid out without memory: sizes from a file are to be checked before they are used.
         with torch.device("cpu" if ":" in name else "meta"):
-            module = models.build(name, inputs, 0, tuple(self.model["hidden"]))
+            module = models.build(name, inputs, 0, tuple(self.model["hidden"]), factory)
         layout = Layout.of(module)
         shapes = {key: tuple(tensor.shape) for key, tensor in self.tensors.items()}
         if shapes != dict(zip(layout.names, layout.shapes, strict=True)):

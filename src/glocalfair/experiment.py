@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -50,6 +51,8 @@ class Experiment:
     federation: Federation
     simulator: Simulator
     initial: Floats
+    template: torch.nn.Module
+    """The model as it was made; only its shape matters."""
 
     @classmethod
     def prepare(
@@ -71,7 +74,7 @@ class Experiment:
         initial = net.layout.flatten(module).numpy()
         if config.model.warm_start:
             initial = _warm_start(Path(config.model.warm_start), simulator)
-        return cls(config, federation, simulator, initial)
+        return cls(config, federation, simulator, initial, module)
 
     def run(
         self,
@@ -139,6 +142,13 @@ class Experiment:
         if bundle is not None:
             bundle.save(directory.path / BUNDLE)
         directory.save_result({**finished.result, "counts": finished.counts})
+
+    def module(self, weights: Floats) -> torch.nn.Module:
+        """Return the model with these weights, for use outside of the federation."""
+        module = copy.deepcopy(self.template)
+        module.to(torch.as_tensor(weights).dtype)
+        self.simulator.network.layout.load(module, torch.as_tensor(weights))
+        return module.eval()
 
     def tensors(self, weights: Floats) -> dict[str, Any]:
         """Return flat weights as the model's named tensors."""

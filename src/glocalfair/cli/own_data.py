@@ -65,8 +65,9 @@ def data_overrides(experiment: str | None, flags: Mapping[str, Any]) -> list[tup
     elif data is not None and experiment is None:
         found += [("partition.name", "iid")]
     if experiment is None and data is not None:
-        # Organisations are few and tables small: all take part in every round, and learn more in it.
-        found += [("train.participation", 1.0), ("train.epochs", 2), ("train.lr", 0.05)]
+        from glocalfair.data.frame.options import TRAINING
+
+        found += [(f"train.{name}", value) for name, value in TRAINING.items()]
         found += [("method.name", "glocalfair")]
     return found
 

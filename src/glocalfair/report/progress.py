@@ -46,7 +46,7 @@ class Progress:
         self.round = done
         self._validation: Any = None
         self._console = console(stderr=True, quiet=silent)
-        self._live = self._console.is_terminal and not silent
+        self._live = (self._console.is_terminal or self._console.is_jupyter) and not silent
         self._begun = time.perf_counter()
         self._done = done
         self._bar = bar.Progress(

@@ -10,6 +10,10 @@ from glocalfair.errors import GlocalfairError, invalid
 MISSING_VALUES = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL")
 """How a missing value is spelled in text. "None" is not among them: it can be an answer."""
 
+TRAINING = {"participation": 1.0, "epochs": 2, "lr": 0.05}
+"""How a table of the user's own is trained unless they say otherwise: organisations are few and tables small, so all
+of them take part in every round, and learn more in it."""
+
 
 @dataclass(frozen=True)
 class FrameOptions:
