@@ -137,6 +137,16 @@ def test_equal_runs_give_equal_pages(tmp_path: Path) -> None:
     assert page(tmp_path, runs) == page(tmp_path, runs)
 
 
+@pytest.mark.parametrize(("tpr", "word"), [(0.69, "better"), (0.48, "worse"), (0.585, "within noise")])
+def test_a_card_says_better_only_beyond_the_noise(tmp_path: Path, tpr: float, word: str) -> None:
+    write_run(tmp_path / "runs" / "a", {"Female": (0.58, 0.1), "Male": (0.7, 0.1)})
+    write_run(tmp_path / "runs" / "b", {"Female": (tpr, 0.1), "Male": (0.7, 0.1)}, method="glocalfair")
+    cards = re.findall(
+        r"<dt>(.*?)</dt><dd><b>.*?</b><span>.*?<i class=\"\w+\">(.*?)</i>", page(tmp_path, tmp_path / "runs")
+    )
+    assert dict(cards)["EOD sex"] == word
+
+
 def test_best_is_the_smallest_excess_and_never_collapsed(tmp_path: Path) -> None:
     write_run(tmp_path / "runs" / "a", {"Female": (0.5, 0.1), "Male": (0.7, 0.1)})
     write_run(tmp_path / "runs" / "b", {"Female": (0.0, 0.0), "Male": (0.0, 0.0)}, method="glocalfair")

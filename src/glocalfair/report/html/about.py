@@ -46,20 +46,24 @@ def reproduce(arms: Sequence[Arm], command: str) -> Html:
     """Give the configuration of each method, the command that repeats it, and the one that made this page."""
     parts: list[Html] = []
     for arm in arms:
-        seeds = ", ".join(str(run.seed) for run in arm.runs)
+        repeats = ", ".join(run.which for run in arm.runs)
         file = f"{arm.method}.toml"
-        commands = "\n".join(f"glocalfair run {file} --seed {run.seed}" for run in arm.runs)
+        commands = "\n".join(f"glocalfair run {file} --seed {run.seed}{_fold(run)}" for run in arm.runs)
         took = sum(float(run.result.get("seconds") or 0) for run in arm.runs)
         parts.append(
             tag(
                 "details",
-                tag("summary", tag("b", arm.label), f" · seed {seeds} · {took:.0f} s"),
+                tag("summary", tag("b", arm.label), f" · {repeats} · {took:.0f} s"),
                 tag("p", "Save this as ", tag("code", file), " and run:"),
                 _pre(commands, f"Commands for {arm.label}"),
                 _pre(arm.first.toml, f"Configuration of {arm.label}"),
             )
         )
     return join(*parts, tag("p", "This page was made by:"), _pre(command, "Command that made this page"))
+
+
+def _fold(run: Run) -> str:
+    return "" if run.fold is None else f" --set split.fold={run.fold}"
 
 
 def _pre(text: str, name: str) -> Html:

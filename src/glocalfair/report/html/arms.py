@@ -1,4 +1,4 @@
-"""An arm: the runs of one method with one configuration, which differ in the seed alone."""
+"""An arm: the runs of one method with one configuration, which differ in the seed or the test fold alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """Runs that differ in the seed alone."""
+    """Runs that differ in the seed or the test fold alone."""
 
     label: str
     runs: tuple[Run, ...]
@@ -49,6 +49,11 @@ class Arm:
     def method(self) -> str:
         """Name of the method."""
         return self.first.method
+
+    @property
+    def repeats(self) -> str:
+        """What its runs differ in: "seed" or "fold"."""
+        return "seed" if self.first.fold is None else "fold"
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -69,6 +74,14 @@ class Arm:
         """Return the mean of a figure over the runs in which it is defined."""
         values = self.values(*path)
         return float(np.mean(values)) if values else None
+
+    def noise(self, *path: str) -> float:
+        """Return about how far a figure may be off: its std over runs, or half the interval of a single one."""
+        values = self.values(*path)
+        if len(values) > 1:
+            return float(np.std(values, ddof=1))
+        ends = at(self.first.result, (path[0], "intervals", *path[1:]))
+        return (ends[1] - ends[0]) / 2 if ends and all(is_defined(end) for end in ends) else 0.0
 
     def overall(self, *path: str) -> Estimate:
         """Return a global figure: mean ± std over seeds, or one run's value and bootstrap interval."""
@@ -94,7 +107,7 @@ def group(runs: Sequence[Run]) -> list[Arm]:
     """
     found: dict[str, list[Run]] = {}
     once = {json.dumps(run.config, sort_keys=True, default=str): run for run in runs}
-    for run in sorted(once.values(), key=lambda run: (run.method != BASELINE, run.method, run.seed)):
+    for run in sorted(once.values(), key=lambda run: (run.method != BASELINE, run.method, run.seed, run.fold or 0)):
         found.setdefault(json.dumps(_without_seed(run.config), sort_keys=True, default=str), []).append(run)
     members = list(found.values())
     labels = _labels(members)

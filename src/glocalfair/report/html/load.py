@@ -39,9 +39,21 @@ class Run:
         return int(self.result["seed"])
 
     @property
+    def fold(self) -> int | None:
+        """Number of the test fold, if the run is one of several folds."""
+        split = self.config.get("split", {})
+        return int(split.get("fold", 0)) if split.get("folds") else None
+
+    @property
+    def which(self) -> str:
+        """What tells the run from the others of its method."""
+        return f"seed {self.seed}" if self.fold is None else f"fold {self.fold}"
+
+    @property
     def data(self) -> str:
-        """Name of the data."""
-        return str(self.config.get("data", {}).get("name", "data"))
+        """Name of the data; of a table of the user's own the name of its file."""
+        told = self.config.get("data", {})
+        return Path(str(told["path"])).stem if told.get("path") else str(told.get("name", "data"))
 
 
 def find(paths: Iterable[Path]) -> list[Path]:

@@ -79,7 +79,7 @@ def _header(arms: Sequence[Arm], title: str) -> Html:
         ", ".join(methods) if len(methods) <= 3 else plural(len(methods), "method"),
         f"{plural(clients, 'client')} ({partition})" if partition else plural(clients, "client"),
     ]
-    facts += [plural(first.result["rounds"], "round"), plural(most, "seed")]
+    facts += [plural(first.result["rounds"], "round"), plural(most, arms[0].repeats)]
     button = tag("button", "Dark", id="theme", type="button", class_="quiet")
     return tag(
         "header", tag("div", tag("h1", title), button, class_="bar"), tag("p", " · ".join(facts), class_="facts")
@@ -119,25 +119,28 @@ def _cards(verdict: Verdict) -> Html:
     for name, path, way in wanted[:6]:
         value = subject.mean(*path)
         before = baseline.mean(*path) if baseline else None
-        note = _change(value, before, way, baseline.label if baseline else "")
+        noise = max(subject.noise(*path), baseline.noise(*path)) if baseline else 0.0
+        note = _change(value, before, way, max(noise, COST), baseline.label if baseline else "")
         cards.append(tag("div", tag("dt", name), tag("dd", tag("b", figure(value, "undefined")), note)))
     return join(tag("p", "In figures: ", tag("b", subject.label), class_="cards-of"), tag("dl", *cards, class_="cards"))
 
 
-def _change(value: float | None, before: float | None, way: int, label: str) -> Html | None:
-    if before is None:
+def _change(value: float | None, before: float | None, way: int, noise: float, label: str) -> Html | None:
+    """Say whether a figure is better than before by more than its noise."""
+    if before is None or value is None:
         return None
-    better = value is not None and way * (value - before) >= COST
-    worse = value is not None and way * (value - before) <= -COST
-    kind, word = ("up", "better") if better else ("down", "worse") if worse else ("same", "about equal")
-    if value is None:
-        word = "no comparison"
+    gain = way * (value - before)
+    kind, word = ("up", "better") if gain > noise else ("down", "worse") if gain < -noise else ("same", "within noise")
     return tag("span", f"{label} {figure(before)} ", tag("i", word, class_=kind))
 
 
 def _results(arms: Sequence[Arm]) -> Html:
     several = any(len(arm.runs) > 1 for arm in arms)
-    spread = "± is the standard deviation over seeds" if several else "Below each figure is its 95 % bootstrap interval"
+    spread = (
+        f"± is the standard deviation over {arms[0].repeats}s"
+        if several
+        else "Below each figure is its 95 % bootstrap interval"
+    )
     best = "★ marks the best of each column; of gaps the smallest excess is best. " if len(arms) > 1 else ""
     note = (
         f"{best}{spread}. The floor is the gap that a perfectly fair model would show on "

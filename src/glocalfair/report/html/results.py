@@ -90,9 +90,9 @@ def _table(
     head = tag("tr", tag("th", "method", scope="col"), *(tag("th", name, scope="col") for name, _, _ in columns))
     body = []
     for i, arm in enumerate(arms):
-        seeds = f"{len(arm.runs)} seeds" if len(arm.runs) > 1 else f"seed {arm.first.seed}"
+        repeats = f"{len(arm.runs)} {arm.repeats}s" if len(arm.runs) > 1 else arm.first.which
         collapsed = tag("span", "collapsed", class_="flag") if arm.constant else None
-        name = tag("th", tag("span", arm.label), tag("small", seeds), collapsed, scope="row")
+        name = tag("th", tag("span", arm.label), tag("small", repeats), collapsed, scope="row")
         body.append(tag("tr", name, *(_td(cells[i, j], i in best[j]) for j in range(len(columns)))))
     return scrolling(tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body)), caption)
 

@@ -70,7 +70,7 @@ def accuracy_sentence(subject: Arm, baseline: Arm | None) -> str:
         return sentence(opening)
     cost = theirs - mine
     if abs(cost) < COST:
-        return sentence(f"{opening}, with {baseline.label} {100 * theirs:.1f} %: the fairness costs no accuracy")
+        return sentence(f"{opening}, with {baseline.label} {100 * theirs:.1f} %, about as many")
     word = "fewer" if cost > 0 else "more"
     return sentence(f"{opening}, {noun(points(cost))} {word} than with {baseline.label} ({100 * theirs:.1f} %)")
 
@@ -110,7 +110,7 @@ def warnings(arms: Sequence[Arm], subject: Arm, baseline: Arm | None, names: Seq
     for name in names if not subject.constant else ():
         number, runs = within_chance(subject, name), len(subject.runs)
         if 2 * number > runs:
-            often = f" in {number} of {runs} seeds" if runs > 1 else ""
+            often = f" in {number} of {runs} {subject.repeats}s" if runs > 1 else ""
             floor = figure(subject.mean("global", "noise_floor", "eod", name))
             yield (
                 f"The {name} gap of {subject.label} cannot be told from chance{often}: a perfectly fair model would "
@@ -120,7 +120,7 @@ def warnings(arms: Sequence[Arm], subject: Arm, baseline: Arm | None, names: Seq
         other = "a run of glocalfair" if subject.method == BASELINE else "a run of fedavg"
         yield f"There is nothing to compare with: add {other} to see what fairness costs."
     if len(arms) > 1 and all(len(arm.runs) == 1 for arm in arms):
-        yield "Each method ran with one seed: small differences between methods may be luck."
+        yield "Each method ran once: small differences between methods may be luck."
     differing = settings_that_differ(arms)
     if differing:
         keys = ", ".join(differing[:6]) + (" …" if len(differing) > 6 else "")

@@ -33,11 +33,16 @@ class Words:
 
 
 def words_for(data: Mapping[str, Any]) -> Words:
-    """Find the words of a data set; unknown data have plain positives.
+    """Find the words of a data set; a table of the user's own has its label, other data have plain positives.
 
+    >>> words_for({"name": "frame", "label": "approved", "positive": "yes"}).recognised()
+    'recognised as ‘approved: yes’'
     >>> words_for({"name": "adult"}).recognised(), words_for({"name": "mine"}).recognised()
     ('recognised as high earners', 'recognised as positive')
     """
+    if data.get("label"):
+        value = data.get("positive")
+        return Words(f"‘{data['label']}’" if value is None else f"‘{data['label']}: {value}’")
     return Words(_POSITIVES.get(str(data.get("name", "")), "positive"))
 
 

@@ -56,6 +56,6 @@ def arm_legend(arms: Sequence[Arm]) -> tuple[Entry, ...]:
     return tuple((arm.label, arm.style, None) for arm in arms)
 
 
-def seeds(arm: Arm) -> str:
+def shown(arm: Arm) -> str:
     """Say which run of an arm a figure shows, if there are several."""
-    return f"{arm.label}, seed {arm.first.seed}" if len(arm.runs) > 1 else arm.label
+    return f"{arm.label}, {arm.first.which}" if len(arm.runs) > 1 else arm.label

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from glocalfair.report.html.arms import Arm
-from glocalfair.report.html.charts.chart import Chart, Choice, Data, View, seeds
+from glocalfair.report.html.charts.chart import Chart, Choice, Data, View, shown
 from glocalfair.report.html.markup import Html
 from glocalfair.report.html.plot import Panel, axis, rounds_axis, thinned, tip
 from glocalfair.report.text import figure, is_defined
@@ -36,7 +36,7 @@ def chart(arms: Sequence[Arm]) -> Chart | None:
         title="Constraints: λ and violation",
         text="λ is how hard a client pushes against a constraint, the violation what is left of it: above the line at "
         "0 the bound τ is broken, below it is kept.",
-        choices=(Choice("Method", tuple(seeds(arm) for arm, _ in told)), Choice("Client", tuple(names))),
+        choices=(Choice("Method", tuple(shown(arm) for arm, _ in told)), Choice("Client", tuple(names))),
         views=tuple(views),
         highlight=Choice("Constraint", tuple(constraints)),
     )

@@ -30,8 +30,8 @@ def chart(arms: Sequence[Arm]) -> Chart | None:
 def error_bars(arms: Sequence[Arm]) -> str:
     """Say what error bars mean here."""
     several, one = any(len(a.runs) > 1 for a in arms), any(len(a.runs) == 1 for a in arms)
-    words = ["mean ± standard deviation over the seeds"] if several else []
-    words += ["the 95 % bootstrap interval" + (" for a method with one seed" if several else "")] if one else []
+    words = [f"mean ± standard deviation over the {arms[0].repeats}s"] if several else []
+    words += ["the 95 % bootstrap interval" + (" for a method with one run" if several else "")] if one else []
     return f"Error bars: {'; '.join(words)}."
 
 
@@ -63,7 +63,7 @@ def _view(key: tuple[int, ...], name: str, path: tuple[str, ...], arms: Sequence
         panel.dot((x.value, y.value), arm.style, text, r=5.5)
     rows = tuple((a.label, _written(y), _written(x), str(len(a.runs))) for a, x, y in found)
     described = "; ".join(f"{a.label}: accuracy {figure(y.value)}, {name} {figure(x.value)}" for a, x, y in found)
-    data = Data(("method", "accuracy", name, "seeds"), rows)
+    data = Data(("method", "accuracy", name, "runs"), rows)
     return View(key, (panel.svg(described),), data, arm_legend(arms), error_bars(arms))
 
 

@@ -57,8 +57,8 @@ def _pairs(arm: Arm, attribute: str, *, last: bool) -> list[Pair]:
             for client, value in record["server"]["gini"].items():
                 gap = at(record, ("client_models", client, "eod", attribute))
                 if is_defined(value) and is_defined(gap):
-                    seed = f", seed {run.seed}" if len(arm.runs) > 1 else ""
-                    found.append((float(value), float(gap), f"{client}, round {record['round']}{seed}"))
+                    which = f", {run.which}" if len(arm.runs) > 1 else ""
+                    found.append((float(value), float(gap), f"{client}, round {record['round']}{which}"))
     return found
 
 

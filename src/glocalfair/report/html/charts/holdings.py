@@ -20,7 +20,7 @@ def chart(arms: Sequence[Arm]) -> Chart | None:
     for arm in arms:
         for run in arm.runs:
             if run.federation is not None:
-                name = f"{run.config.get('partition', {}).get('name', '')}, seed {run.seed}"
+                name = f"{run.config.get('partition', {}).get('name', '')}, {run.which}"
                 same = [k for k, (_, told) in found.items() if told == run.federation]
                 if not same:
                     found[f"{len(found)}"] = (name, run.federation)

@@ -55,13 +55,13 @@ def _sample(arm: Arm, path: tuple[str, ...]) -> _Sample:
     for run, client in clients:
         value = at(client, path)
         if is_defined(value):
-            found.append((float(value), f"{client['name']}, seed {run.seed}" if several else str(client["name"])))
+            found.append((float(value), f"{client['name']}, {run.which}" if several else str(client["name"])))
     return _Sample(arm, sorted(found), len(clients))
 
 
 def _note(arms: Sequence[Arm]) -> str:
-    seeds = "Clients of all seeds are pooled. " if any(len(arm.runs) > 1 for arm in arms) else ""
-    return f"{seeds}Small local test sets show gaps by chance too: see the noise floor in the table above."
+    pooled = f"Clients of all {arms[0].repeats}s are pooled. " if any(len(arm.runs) > 1 for arm in arms) else ""
+    return f"{pooled}Small local test sets show gaps by chance too: see the noise floor in the table above."
 
 
 def _panel(title: str, samples: Sequence[_Sample]) -> Html:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glocalfair.report.html.arms import Arm
-from glocalfair.report.html.charts.chart import Chart, Choice, Data, View, seeds
+from glocalfair.report.html.charts.chart import Chart, Choice, Data, View, shown
 from glocalfair.report.html.plot import Axis, Panel, axis, thinned, tip
 from glocalfair.report.text import at, figure
 
@@ -38,7 +38,7 @@ def chart(arms: Sequence[Arm]) -> Chart | None:
         "curve sags below the diagonal, the larger its Gini coefficient, by which the server clusters the clients. "
         "The second panel shows the same curves from nearby.",
         choices=(
-            Choice("Method", tuple(seeds(arm) for arm, _ in kept)),
+            Choice("Method", tuple(shown(arm) for arm, _ in kept)),
             Choice("Round", tuple(map(str, numbers))),
         ),
         views=tuple(views),

@@ -35,7 +35,7 @@ def chart(arms: Sequence[Arm]) -> Chart | None:
     if not panels:
         return None
     spread = (
-        "The line is the mean over the seeds, the band reaches from the lowest to the highest."
+        f"The line is the mean over the {arms[0].repeats}s, the band reaches from the lowest to the highest."
         if any(len(arm.runs) > 1 for arm in arms)
         else ""
     )
@@ -79,7 +79,7 @@ def _panel(title: str, curves: Sequence[tuple[Arm, Curve]]) -> Html:
 
 def _tip(arm: Arm, point: tuple[int, float, float, float]) -> str:
     number, mean, low, high = point
-    extent = [f"{figure(low)} to {figure(high)} over seeds"] if len(arm.runs) > 1 else []
+    extent = [f"{figure(low)} to {figure(high)} over {arm.repeats}s"] if len(arm.runs) > 1 else []
     return tip(arm.label, f"round {number}: {figure(mean)}", *extent)
 
 
