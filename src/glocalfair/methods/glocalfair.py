@@ -72,6 +72,10 @@ class GLocalFair(Method):
     dual
         ``"persistent"`` (λ moves once a round on the received model and is kept) or ``"game"`` (the paper: λ restarts
         at 0 and plays inside the round).
+    dual_lr, dual_decay, shrinkage, clip
+        How the dual moves: see `glocalfair.local.anchored.DualSettings`; with ``"game"`` `dual_lr` is η_λ of a step.
+    solver, update, proxy, game_epochs, snapshots, iterate, tolerance, theta_radius, dual_radius
+        The game inside the round: see `glocalfair.local.game.Game`.
     overrides
         Per client: any of constraints, tau_…, mode. A hospital that cares for FNR only: ``{"hospital": {"constraints":
         ["fnr"]}}``.
@@ -105,10 +109,10 @@ class GLocalFair(Method):
     dual: Literal["persistent", "game"] = "persistent"
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
-    dual_lr: float = 1.0
-    dual_decay: float = 0.1
-    shrinkage: float = 20.0
-    clip: float = 3.0
+    dual_lr: float = 4.0
+    dual_decay: float = 0.08
+    shrinkage: float = 5.0
+    clip: float = 5.0
     warmup: float = 1 / 6
     average: float = 1 / 3
 
