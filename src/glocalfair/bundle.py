@@ -99,7 +99,11 @@ class Bundle:
             checked = (str(model["name"]), tuple(int(size) for size in model["hidden"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise GlocalfairError(f"The bundle '{path}' is damaged: {type(error).__name__} {error}.") from error
-        schema = FrameSchema.from_dict(header["schema"])
+        schema = FrameSchema.from_dict(header.get("schema", {}))
+        if len(checked[1]) > 1000 or not all(1 <= size < 2**31 for size in checked[1]):
+            raise GlocalfairError(f"The bundle '{path}' is damaged: its model has impossible layers.")
+        if not np.isfinite([*encoder.mean, *encoder.std]).all() or min(encoder.std, default=0.0) < 0:
+            raise GlocalfairError(f"The bundle '{path}' is damaged: a mean or standard deviation is no finite number.")
         columns = len(encoder.numeric)
         if {columns} != {len(encoder.mean), len(encoder.std), len(encoder.indicator)}:
             raise GlocalfairError(f"The bundle '{path}' is damaged: its encoder has parts of different lengths.")

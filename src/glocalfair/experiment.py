@@ -125,6 +125,9 @@ class Experiment:
             "versions": {"glocalfair": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
             **summarise(overall, local, names, seed=self.config.run.seed),
         }
+        if "profile" in self.federation.about:
+            profile = self.federation.about["profile"]
+            result["data"] = {name: profile[name] for name in ("rows", "dropped", "warnings")}
         if state.tail is not None:
             plain, _, _ = simulator.test_tables(state, state.server.weights)
             result["without_averaging"] = {

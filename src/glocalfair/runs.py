@@ -7,6 +7,7 @@
 ``timing.jsonl``       seconds for each round (apart, because no two runs take the same time)
 ``checkpoint.safetensors``  the state after the last saved round
 ``model.safetensors``  the final model, named tensors
+``model.glocalfair``   the final model with its preprocessing, if it reads a table: for ``glocalfair predict``
 ``result.json``        the final metrics, and the counts they come from
 =====================  ==========================================================================================
 """
@@ -199,8 +200,8 @@ def read_safetensors(path: Path) -> tuple[dict[str, Floats], dict[str, Any]]:
             header = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         about = json.loads(header.get("glocalfair", "null"))
-    except (OSError, SafetensorError, ValueError) as error:
-        raise GlocalfairError(f"Cannot read '{path}': {error}.") from error
+    except (OSError, SafetensorError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise GlocalfairError(f"Cannot read '{path}': {' '.join(str(error).split())}.") from error
     if not isinstance(about, dict):
         raise GlocalfairError(f"'{path}' was not written by glocalfair.")
     return arrays, about

@@ -10,6 +10,7 @@ import click
 
 from glocalfair import __version__
 from glocalfair.cli.audit import audit_command
+from glocalfair.cli.bundles import card_command, export_command, predict_command
 from glocalfair.cli.compare import compare_command
 from glocalfair.cli.group import Group
 from glocalfair.cli.init import init_command
@@ -47,5 +48,8 @@ main.add_command(compare_command)
 main.add_command(tune_command)
 main.add_command(init_command)
 main.add_command(audit_command)
+main.add_command(predict_command)
+main.add_command(export_command)
+main.add_command(card_command)
 main.add_command(list_command)
 main.add_command(report_command)

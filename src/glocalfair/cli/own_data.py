@@ -92,7 +92,13 @@ def show_data(federation: Federation, silent: bool, quiet: bool) -> None:
 
 def allow_own_model(config: Config) -> None:
     """Let a model that the user asks for by name be found in the current directory."""
-    if ":" in config.model.name and str(Path.cwd()) not in sys.path:
+    if ":" in config.model.name:
+        find_own_code()
+
+
+def find_own_code() -> None:
+    """Import from the current directory, as ``python -m`` does; an installed program would not."""
+    if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
 
 
