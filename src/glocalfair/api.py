@@ -82,7 +82,7 @@ def federation_from_frame(
     for text in found.profile.warnings:
         warnings.warn(text, FrameWarning, stacklevel=3)
     if partition is None:
-        partition = {"name": "by_column", "min_rows": 1} if client is not None else "iid"
+        partition = {"name": "iid" if client is None else "by_column", "min_rows": 1}
     settings = {"name": partition} if isinstance(partition, str) else partition
     about = {"schema": found.schema.to_dict(), "profile": found.profile.to_dict()}
     dataset = dataclasses.replace(found.dataset, about=about)

@@ -181,6 +181,13 @@ def test_mistakes_are_one_line(folder: Path, mistake: str) -> None:
     assert not (folder / "runs").exists() and not (folder / "people.toml").exists()
 
 
+@pytest.mark.parametrize("rows", [6, 12, 30])
+def test_a_small_table_runs(folder: Path, rows: int) -> None:
+    people(rows, seed=3).select("age", "income", "sex", "approved").write_csv("small.csv")
+    result = run("--data", "small.csv", "--label", "approved", "--sensitive", "sex", "--rounds", 1)
+    assert result["rounds"] == 1
+
+
 def test_compas(tmp_path: Path) -> None:
     root = os.environ.get("GLOCALFAIR_DATA")
     table = Path(root or ".") / "compas" / "compas-scores-two-years.csv"

@@ -172,7 +172,7 @@ def _toml(path: str, values: dict[str, Any], method: str, warnings: tuple[str, .
     partition = (
         'name = "by_column"  # the client column says who holds what\nmin_rows = 1  # the least rows of a client'
         if client
-        else 'name = "iid"  # rows dealt like cards; see: glocalfair list partitions\nclients = 4'
+        else 'name = "iid"  # rows dealt like cards; see: glocalfair list partitions\nclients = 4\nmin_rows = 1'
     )
     lines = [
         line("path", path, "CSV or Parquet, relative to this file"),

@@ -63,7 +63,7 @@ def data_overrides(experiment: str | None, flags: Mapping[str, Any]) -> list[tup
     if "client" in given:
         found += NATURAL
     elif data is not None and experiment is None:
-        found += [("partition.name", "iid")]
+        found += [("partition.name", "iid"), ("partition.min_rows", 1)]
     if experiment is None and data is not None:
         from glocalfair.data.frame.options import TRAINING
 
