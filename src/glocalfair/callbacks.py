@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,7 @@ def _numbers(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Give the leaves that are finite numbers, under names that every tracker accepts."""
     for name, value in _flat(values):
         if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf"):
-            yield name.replace("×", " x ").replace("<", "below ").replace(">=", "from "), float(value)
+            yield re.sub(r"[^\w\-. /]", "_", name.replace("×", " x ")), float(value)
 
 
 def _watched(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,6 +110,16 @@ def test_init_asks(folder: Path) -> None:
     assert values["sensitive"] == ["sex", "age:<40"]
 
 
+def test_data_that_changed_are_noticed(folder: Path) -> None:
+    directory = Path(run("--data", "people.csv", *FLAGS, "--rounds", 2)["run_dir"])
+    (directory / "result.json").unlink()
+    people().with_columns(sex=people()["sex"].reverse()).write_csv("people.csv")
+    done = glocalfair("run", "--resume", directory, "--quiet")
+    assert done.exit_code == 2 and "The data have changed since the run" in done.stderr
+    people().write_csv("people.csv")
+    assert glocalfair("run", "--resume", directory, "--quiet").exit_code == 0
+
+
 MODEL = """
 import torch
 

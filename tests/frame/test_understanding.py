@@ -140,6 +140,8 @@ def test_very_many_categories() -> None:
     assert warned(found, "'code'", "99 most frequent")
     assert warned(found, "free text", "text")
     assert "text" in dict(understood(frame, keep=("text",)).schema.categorical)
+    codes = people(4000).with_columns(code=pl.int_range(pl.len()).mod(150).cast(str) + "c")
+    assert len(dict(understood(codes, max_categories=20).schema.categorical)["code"]) == 20
 
 
 def test_numbers_in_words() -> None:
@@ -173,6 +175,26 @@ def test_the_schema_reads_another_table_the_same_way() -> None:
     with pytest.raises(GlocalfairError, match=r"lacks 1 of the 6 columns.*'age'"):
         schema.read_inputs(other.drop("age"))
     assert schema.read_groups(people()).tolist() == found.dataset.groups.tolist()
+
+
+def test_a_site_reads_its_part_by_the_schema() -> None:
+    found = understood(people(), sensitive=("sex", "age:<40"), client="hospital")
+    whole, fits = found.schema.read(people())
+    np.testing.assert_array_equal(whole.numeric, found.dataset.numeric)
+    np.testing.assert_array_equal(whole.label, found.dataset.label)
+    assert fits.lines() == []
+    site = people().with_columns(
+        approved=pl.when(pl.int_range(pl.len()) == 0).then(None).otherwise("approved"),
+        sex=pl.when(pl.int_range(pl.len()) == 1).then(pl.lit("other")).otherwise("sex"),
+    )
+    part, misfit = found.schema.read(site)
+    assert len(part) == 398
+    assert misfit.lines() == [
+        "Column 'sex': 1 value that the model has never seen.",
+        "2 rows lack a label or a known group; they are left out.",
+    ]
+    with pytest.raises(GlocalfairError, match="Unknown column 'sex'"):
+        found.schema.read(people().drop("sex"))
 
 
 def test_a_federation_by_the_client_column() -> None:

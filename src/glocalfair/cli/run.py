@@ -141,9 +141,21 @@ def _resume(path: Path, quiet: bool, as_json: bool, allow_import: bool) -> dict[
     refuse_import(config, path, allow_import)
     allow_own_model(config)
     ready = _prepare(config, quiet, as_json)
+    _check_data(directory, ready)
     state = directory.load_state() if directory.checkpoint.exists() else None
     directory.truncate(state.round if state else 0)
     return _train(ready, directory, state, silent)
+
+
+def _check_data(directory: RunDirectory, ready: Experiment) -> None:
+    """Refuse to go on with other data than the run began with: its clients would no longer hold the same rows."""
+    from glocalfair.data.holdings import who_holds_what
+    from glocalfair.runs import jsonable
+
+    if directory.federation.exists():
+        before = json.loads(directory.federation.read_text(encoding="utf-8"))
+        if before != jsonable(vars(who_holds_what(ready.federation))):
+            raise GlocalfairError(f"The data have changed since the run in '{directory.path}' began. Start a new run.")
 
 
 def _prepare(config: Config, quiet: bool, as_json: bool) -> Experiment:

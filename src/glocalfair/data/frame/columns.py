@@ -124,7 +124,8 @@ def _categorical(column: pl.Series, max_categories: int, keep: bool) -> Inferred
     kept = sorted(ordered)
     if distinct > max_categories:
         covered = shares[: max_categories - 1].sum() / len(present)
-        if covered < 0.5 and not keep:
+        # Rare values: a column of 300 codes in a large table is no text.
+        if covered < 0.5 and distinct * _FEW > len(present) and not keep:
             note = f"{distinct:,} different texts, most of them rare"
             return Inferred(name, "text", missing, distinct, note=note)
         kept = [*sorted(ordered[: max_categories - 1]), OTHER]

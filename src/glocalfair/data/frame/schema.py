@@ -7,7 +7,7 @@ same way; a site can check its own file against it. It is plain data (`to_dict`,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from glocalfair.data.frame.options import MISSING_VALUES
 from glocalfair.data.frame.sensitive import Sensitive
 from glocalfair.data.frame.values import MISSING, OTHER, UNKNOWN, codes, numbers, readable, text
-from glocalfair.errors import GlocalfairError
+from glocalfair.errors import GlocalfairError, unknown
 from glocalfair.types import Dataset, Ints
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class Misfit:
     """Values of a numeric column that are no finite number; they count as missing."""
     extra: tuple[str, ...] = ()
     """Columns that are not used."""
+    dropped: int = 0
+    """Rows left out because their label is missing or their group is unknown."""
 
     def lines(self) -> list[str]:
         """Describe it, a line for each column.
@@ -44,10 +46,13 @@ class Misfit:
             f"Column '{name}': {count:,} value{'s' * (count > 1)} that the model has never seen."
             for name, count in self.unknown.items()
         ]
-        return found + [
+        found += [
             f"Column '{name}': {count:,} value{'s' * (count > 1)} that are no finite numbers; they count as missing."
             for name, count in self.not_numbers.items()
         ]
+        return found + (
+            [f"{self.dropped:,} rows lack a label or a known group; they are left out."] * (self.dropped > 0)
+        )
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,37 @@ class FrameSchema:
         )
         known = {*self.inputs, self.label, self.client, *(each.column for each in self.sensitive)}
         return dataset, Misfit(unknown, bad, tuple(name for name in frame.columns if name not in known))
+
+    def read(self, frame: pl.DataFrame, name: str = "frame") -> tuple[Dataset, Misfit]:
+        """Read a table with labels and groups, such as a site's own part of the data.
+
+        Rows without a label, or with a group that the schema does not know, are left out and counted.
+
+        >>> import polars as pl
+        >>> schema = FrameSchema("y", sensitive=(Sensitive("sex", ("F", "M")),), numeric=("age",))
+        >>> dataset, misfit = schema.read(pl.DataFrame({"age": [31, 45], "sex": ["F", "X"], "y": [0, 1]}))
+        >>> len(dataset), misfit.unknown, misfit.dropped
+        (1, {'sex': 1}, 1)
+        """
+        for column in (self.label, *(each.column for each in self.sensitive)):
+            if column not in frame.columns:
+                raise unknown("column", column, frame.columns)
+        label, groups = self.read_label(frame), self.read_groups(frame)
+        used = (label >= 0) & (groups >= 0).all(axis=1)
+        strange = {
+            each.column: int((codes < 0).sum())
+            for each, codes in zip(self.sensitive, groups.T, strict=True)
+            if (codes < 0).any()
+        }
+        inputs, misfit = self.read_inputs(frame.filter(used), name)
+        dataset = replace(
+            inputs,
+            label=label[used].astype(np.int64),
+            groups=groups[used],
+            attributes=tuple(each.attribute for each in self.sensitive),
+        )
+        unknown_values = {**misfit.unknown, **strange}
+        return dataset, replace(misfit, unknown=unknown_values, dropped=int((~used).sum()))
 
     def _categories(self, column: pl.Series, values: tuple[str, ...]) -> tuple[npt.NDArray[np.int32], int]:
         """Code a column; what is unknown gets the code after the last, or that of ``(other)``."""
