@@ -16,6 +16,7 @@ from glocalfair.cli.group import Group
 from glocalfair.cli.init import init_command
 from glocalfair.cli.listing import list_command
 from glocalfair.cli.report import report_command
+from glocalfair.cli.reproduce import reproduce_command
 from glocalfair.cli.run import run_command
 from glocalfair.cli.tune import tune_command
 
@@ -53,3 +54,4 @@ main.add_command(export_command)
 main.add_command(card_command)
 main.add_command(list_command)
 main.add_command(report_command)
+main.add_command(reproduce_command)
