@@ -18,6 +18,9 @@ from glocalfair.errors import GlocalfairError
 from glocalfair.runs import write_atomically
 
 OPSET, ML_OPSET, IR = 18, 3, 9
+OUTPUT = "probability"
+_INNER = "/glocalfair/"
+"""How the names inside the graph begin, so that they are no column's."""
 
 
 def export(bundle: Bundle, path: str | Path) -> None:
@@ -26,6 +29,9 @@ def export(bundle: Bundle, path: str | Path) -> None:
         raise GlocalfairError(
             f"Only the models 'mlp' and 'linear' can be exported, not '{bundle.model['name']}'. Use torch.onnx on it."
         )
+    for column in bundle.schema.inputs:
+        if not column or column == OUTPUT or column.startswith(_INNER):
+            raise GlocalfairError(f"The column '{column}' cannot be an input of an ONNX model. Give it another name.")
     bundle.module()
     write_atomically(Path(path), _Graph(bundle).model().SerializeToString())
 
@@ -49,10 +55,10 @@ class _Graph:
         columns = [*([self._numbers()] if encoder.numeric else [])]
         columns += [self._one_hot(i, name, values) for i, (name, values) in enumerate(encoder.categories)]
         last = self._layers(self._node("Concat", *columns, axis=1))
-        self.nodes.append(helper.make_node("Sigmoid", [last], ["probability"]))
+        self.nodes.append(helper.make_node("Sigmoid", [last], [OUTPUT]))
         inputs = [helper.make_tensor_value_info(name, kinds.FLOAT, ["rows", 1]) for name in encoder.numeric]
         inputs += [helper.make_tensor_value_info(name, kinds.STRING, ["rows", 1]) for name, _ in encoder.categories]
-        output = helper.make_tensor_value_info("probability", kinds.FLOAT, ["rows", 1])
+        output = helper.make_tensor_value_info(OUTPUT, kinds.FLOAT, ["rows", 1])
         graph = helper.make_graph(self.nodes, "glocalfair", inputs, [output], self.constants)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR, producer_name="glocalfair")
@@ -62,12 +68,12 @@ class _Graph:
         return model
 
     def _constant(self, value: Any) -> str:
-        name = f"constant {len(self.constants)}"
+        name = f"{_INNER}constant{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
         return name
 
     def _node(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        name = f"node {len(self.nodes)}"
+        name = f"{_INNER}node{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
         return name
 

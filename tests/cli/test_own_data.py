@@ -120,6 +120,19 @@ def test_data_that_changed_are_noticed(folder: Path) -> None:
     assert glocalfair("run", "--resume", directory, "--quiet").exit_code == 0
 
 
+def test_names_of_all_kinds(folder: Path) -> None:
+    names = {"sex": "sex / gender", "age": "Größe (cm)", "race": "a:b", "income": "", "job": 'he said "hi", ok'}
+    people().drop("person_id", "name", "born").rename(names).write_parquet("strange names.parquet")
+    assert glocalfair("init", "strange names.parquet", "--label", "approved", "--yes").exit_code == 0
+    assert run("strange names.toml", "--rounds", 1)["global"]["eod"].keys() == {"sex / gender"}
+    flags = ["--label", "approved", "--sensitive", "sex / gender", "a:b", "Größe (cm):<40", "--rounds", 1]
+    directory = run("--data", "strange names.parquet", *flags)["run_dir"]
+    assert glocalfair("predict", directory, "strange names.parquet").exit_code == 0
+    assert glocalfair("card", directory).exit_code == 0
+    refused = glocalfair("export", directory, "--onnx", "model.onnx")
+    assert refused.exit_code == 2 and "cannot be an input of an ONNX model" in refused.stderr
+
+
 MODEL = """
 import torch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,11 +99,15 @@ class _Questions:
 
     def sensitive(self, label: str) -> tuple[str, ...]:
         named = [name for name in self.frame.columns if name != label and _matches(name, _SENSITIVE)]
-        guess = " ".join(self._binned(name) for name in named)
+        guess = [self._binned(name) for name in named]
         if self.yes:
-            return tuple(guess.split())
-        text = click.prompt("Sensitive columns, with spaces between them (age:<40 makes groups)", default=guess)
-        return tuple(str(text).split())
+            return tuple(guess)
+        question = "Sensitive columns, with spaces between them (age:<40 makes groups)"
+        text = str(click.prompt(question, default=" ".join(_quoted(name) for name in guess)))
+        try:
+            return tuple(shlex.split(text))
+        except ValueError as error:
+            raise GlocalfairError(f"Cannot read the columns '{text}': {error}.") from error
 
     def client(self, taken: set[str]) -> str | None:
         named = [name for name in self.frame.columns if name not in taken and _matches(name, _CLIENTS)]
@@ -132,6 +137,10 @@ class _Questions:
             return name
         middle: Any = column.median()
         return f"{name}:<{middle:.3g}"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if " " in name else name
 
 
 def _matches(name: str, words: tuple[str, ...]) -> bool:
