@@ -50,7 +50,8 @@ FOLDS, ROUNDS, SEED = 10, 60, 0
 def settings(federation: str, fold: int, folds: int, rounds: int) -> list[tuple[str, Any]]:
     """Return what every run of a fold shares."""
     shared = {**FEDERATIONS[federation], "split.folds": folds, "split.fold": fold, "train.rounds": rounds}
-    shared |= {"run.seed": SEED, "run.evaluate_every": rounds, "run.evaluate_clients": False}
+    # The folds stay the same; who holds what, who takes part and the initial weights are drawn anew for each fold.
+    shared |= {"split.seed": SEED, "run.seed": fold, "run.evaluate_every": rounds, "run.evaluate_clients": False}
     return sorted(shared.items(), key=lambda item: not item[0].endswith(".name"))
 
 
@@ -287,7 +288,7 @@ def main() -> None:
     lines = [
         "# Adult: GLocalFair against FedAvg and centralised fair training",
         "",
-        f"Made by `python experiments/evidence.py` ({folds} rotating test folds, {rounds} rounds, seed {SEED}; "
+        f"Made by `python experiments/evidence.py` ({folds} rotating test folds, {rounds} rounds, seeds 0 to {folds - 1}; "
         f"{cpu / 60:.0f} minutes of work in all, last call {wall / 60:.0f} minutes). Counts pooled over the folds; in "
         "brackets the noise floor: what a perfectly fair model would show on as many rows. Beside it mean ± standard "
         "deviation over the folds.",

@@ -110,3 +110,11 @@ def test_other_seeds_give_other_splits():
 def test_impossible_shares(settings, name):
     with pytest.raises(GlocalfairError, match=f"'{name}' must be"):
         SplitSpec(**settings)
+
+
+def test_a_seed_of_its_own_fixes_the_folds():
+    label, cells = np.arange(200) % 2, Cells(np.zeros(200, dtype=int), ("all",))
+    fixed = [global_test(label, cells, SplitSpec(folds=5, fold=1, seed=7), seed) for seed in (0, 1)]
+    np.testing.assert_array_equal(*fixed)
+    own = [global_test(label, cells, SplitSpec(folds=5, fold=1), seed) for seed in (0, 1)]
+    assert (own[0] != own[1]).any()

@@ -33,6 +33,9 @@ class SplitSpec:
     folds, fold
         With ``folds=F`` the rows fall into F stratified folds, the same for every `fold`, and the global test
         set is fold number `fold`, counted from 0: F runs test each row once.
+    seed
+        Seed of the global test set (or the folds); None for the run's own. With a fixed one the folds stay the same
+        while clients, initial weights and training are drawn anew by the run's seed.
     """
 
     test: float = 0.1
@@ -40,6 +43,7 @@ class SplitSpec:
     local_test: float = 0.2
     folds: int = 0
     fold: int = 0
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("test", "validation", "local_test"):
@@ -78,7 +82,7 @@ def global_test(label: Ints, cells: Cells, spec: SplitSpec, seed: int) -> npt.ND
     >>> int(mask.sum()), int(label[mask].sum())
     (10, 5)
     """
-    rng = generator(seed, "test")
+    rng = generator(seed if spec.seed is None else spec.seed, "test")
     order = _line_up(2 * cells.codes + label, rng)
     chosen = np.zeros(len(label), dtype=np.bool_)
     if spec.folds:
