@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from glocalfair import audit_measures as measures
 from glocalfair.data.frame import sensitive as groups
 from glocalfair.data.frame.label import classes, plain
 from glocalfair.data.frame.options import MISSING_VALUES
@@ -18,27 +19,13 @@ from glocalfair.data.frame.schema import FrameSchema
 from glocalfair.data.frame.values import MISSING, numbers, readable, row_list, text
 from glocalfair.errors import GlocalfairError, invalid, unknown
 from glocalfair.metrics import (
-    Tables,
-    accuracy,
-    dpd,
-    eod,
-    fpr,
-    pooled,
-    positive_rate,
     summarise,
     tables,
-    tpr,
-    worst_pair,
 )
-from glocalfair.metrics.uncertainty import interval, resample
-from glocalfair.rng import generator
 from glocalfair.types import Ints
 
 if TYPE_CHECKING:
     import polars as pl
-
-THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
-_DRAWS = 500
 
 
 class Sheet(NamedTuple):
@@ -188,13 +175,13 @@ def audit(
     attributes = tuple(each.attribute for each in schema.sensitive)
     codes = schema.read_groups(table)
     found = tables(y, hard, codes, attributes, owner, len(names))
-    clients = _client_rows(found, names, seed)
+    clients = measures.client_rows(found, names, seed)
     return Audit(
         result=summarise(found, found, names, seed=seed),
-        groups={each.name: _group_rows(found, each.name, each.values) for each in attributes},
+        groups={each.name: measures.group_rows(found, each.name, each.values) for each in attributes},
         clients=clients,
-        worst={each.name: _worst(found, each.name, each.values, clients) for each in found.reported},
-        sweep=[] if scores is None else _sweep(y, scores, codes, attributes, threshold),
+        worst={each.name: measures.worst(found, each.name, each.values, clients) for each in found.reported},
+        sweep=[] if scores is None else measures.sweep(y, scores, codes, attributes, threshold),
         threshold=threshold,
         positive=chosen,
         warnings=tuple(warnings),
@@ -278,96 +265,6 @@ def _clients(table: pl.DataFrame, client: str | None) -> tuple[Ints | None, list
     strings = text(table[client], MISSING_VALUES).fill_null(MISSING)
     names, codes = np.unique(strings.to_numpy().astype(str), return_inverse=True)
     return codes, [plain(name) for name in names.tolist()]
-
-
-def _group_rows(found: Tables, name: str, values: Sequence[str]) -> list[dict[str, Any]]:
-    counts = found.table(name).sum(axis=0)
-    rates = [rate(counts) for rate in (positive_rate, tpr, fpr, accuracy)]
-    rows = counts.sum(axis=(1, 2))
-    return [
-        {
-            "group": value,
-            "rows": int(rows[g]),
-            "base_rate": float(counts[g, 1].sum() / rows[g]) if rows[g] else float("nan"),
-            **{
-                key: float(rate[g])
-                for key, rate in zip(("positive_rate", "tpr", "fpr", "accuracy"), rates, strict=True)
-            },
-        }
-        for g, value in enumerate(values)
-    ]
-
-
-def _client_rows(found: Tables, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    rows = []
-    for k, name in enumerate(names):
-        row: dict[str, Any] = {
-            "client": name,
-            "rows": int(found.counts[k].sum()),
-            "eod": {},
-            "interval": {},
-            "pair": {},
-        }
-        row["accuracy"] = float(accuracy(pooled(found.counts[k])))
-        for attribute in found.reported:
-            counts = found.table(attribute.name)[k]
-            draws = eod(resample(counts, generator(seed, "audit", name, attribute.name), _DRAWS))
-            pair = worst_pair(counts)
-            row["eod"][attribute.name] = float(eod(counts))
-            row["interval"][attribute.name] = [float(end) for end in interval(draws)]
-            row["pair"][attribute.name] = pair and {
-                "rate": pair.rate,
-                "groups": [attribute.values[pair.low], attribute.values[pair.high]],
-                "gap": pair.gap,
-            }
-        rows.append(row)
-    return rows
-
-
-def _worst(found: Tables, name: str, values: Sequence[str], clients: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    counts = found.table(name).sum(axis=0)
-    pair = worst_pair(counts)
-    group: dict[str, Any] | None = None
-    for what, rate in (("TPR", tpr), ("FPR", fpr)):
-        distance = rate(counts) - rate(pooled(counts))
-        for g in np.flatnonzero(~np.isnan(distance)).tolist():
-            if group is None or abs(distance[g]) > abs(group["distance"]):
-                group = {"group": values[g], "rate": what, "distance": float(distance[g])}
-    defined = [row for row in clients if not np.isnan(row["eod"][name])] if len(clients) > 1 else []
-    widest = max(defined, key=lambda row: float(row["eod"][name]), default=None)
-    return {
-        "pair": pair and {"rate": pair.rate, "groups": [values[pair.low], values[pair.high]], "gap": pair.gap},
-        "group": group,
-        "client": widest
-        and {
-            "client": widest["client"],
-            "rows": widest["rows"],
-            "eod": widest["eod"][name],
-            "interval": widest["interval"][name],
-            "pair": widest["pair"][name],
-        },
-    }
-
-
-def _sweep(
-    y: Ints, scores: npt.NDArray[np.float64], codes: Ints, attributes: Sequence[Any], threshold: float | None
-) -> list[dict[str, Any]]:
-    if scores.min() >= 0 and scores.max() <= 1:
-        chosen = {*THRESHOLDS, threshold}
-    else:
-        chosen = {*np.round(np.quantile(scores, THRESHOLDS), 6).tolist(), threshold}
-    rows = []
-    for cut in sorted(cut for cut in chosen if cut is not None):
-        found = tables(y, (scores >= cut).astype(np.int64), codes, attributes)
-        rows.append(
-            {
-                "threshold": float(cut),
-                "accuracy": float(accuracy(pooled(found.counts[0]))),
-                "eod": {each.name: float(eod(found.table(each.name))[0]) for each in found.reported},
-                "dpd": {each.name: float(dpd(found.table(each.name))[0]) for each in found.reported},
-            }
-        )
-    return rows
 
 
 def _largest(gaps: Sequence[float]) -> float:

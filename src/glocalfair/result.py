@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from glocalfair.bundle import NAME, Bundle
 from glocalfair.config import Config
 from glocalfair.errors import GlocalfairError
 from glocalfair.report.text import at, figure, label, span
-from glocalfair.runs import RunDirectory, read_safetensors
+from glocalfair.runs import RunDirectory
 
 if TYPE_CHECKING:
     import polars as pl
@@ -136,10 +137,7 @@ class Result:
         counts = metrics.pop("counts", {})
         holdings = None
         if directory.federation.exists():
-            import json
-
             holdings = json.loads(directory.federation.read_text(encoding="utf-8"))
-        read_safetensors(directory.model)
         return cls(
             model=bundle.module(allow_import, model),
             metrics=metrics,
