@@ -109,8 +109,8 @@ class GLocalFair(Method):
     dual: Literal["persistent", "game"] = "persistent"
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
-    dual_lr: float = 4.0
-    dual_decay: float = 0.08
+    dual_lr: float = 6.0
+    dual_decay: float = 0.2
     shrinkage: float = 5.0
     clip: float = 5.0
     warmup: float = 1 / 6
