@@ -110,6 +110,6 @@ def test_constraints_reduce_a_planted_gap() -> None:
         return abs(rate[0] - rate[1])
 
     free = gap((Stage(),))
-    held = gap((Stage(), Stage(game=Game((FNR(0.02),), attributes, dual_lr=0.3, snapshots=10))))
+    held = gap((Stage(), Stage(game=Game((FNR(0.02),), attributes, dual_lr=0.1, window=10, snapshots=10))))
     assert free > 0.1
     assert held < 0.5 * free

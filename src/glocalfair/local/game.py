@@ -1,7 +1,8 @@
 """The in-round game of the paper: the θ-player trains on proxies, the λ-player sees the true rates.
 
 A `Game` says what is played; `Players` plays it for a cohort inside the trainer's loop. Violations are estimated on
-the minibatch with the client's known group sizes as denominators, which is unbiased even when a group is rare.
+minibatches with the client's known group sizes as denominators, which is unbiased even when a group is rare, and
+averaged over a window of steps: λ ≥ 0 turns noise into pressure, because it can go up but not below 0.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class Game:
         What the θ-player differentiates: ``"sigmoid"`` (the paper) or ``"hinge"`` (a convex upper bound).
     dual_lr
         η_λ.
+    window
+        Over how many steps (exponentially) the λ-player averages what it sees; 1 for the minibatch alone.
     snapshots
         How many iterates are kept as candidates, evenly over the stage; the start is always one more.
     iterate
@@ -59,7 +62,8 @@ class Game:
     solver: Literal["lagrangian", "proxy_lagrangian"] = "lagrangian"
     update: Literal["multiplicative", "additive"] = "multiplicative"
     proxy: Literal["sigmoid", "hinge"] = "sigmoid"
-    dual_lr: float = 0.5
+    dual_lr: float = 0.05
+    window: int = 50
     snapshots: int = 4
     iterate: Literal["best", "tfco", "last", "random"] = "best"
     tolerance: float = 0.0
@@ -101,6 +105,8 @@ class Players:
         self.additive = self.game.update == "additive"
         self.matrix = dual.initial_matrix(clients, m, self.additive, dtype)
         self.multiplier = torch.zeros(clients, m, dtype=dtype)
+        self.seen = torch.zeros(clients, m, dtype=dtype)
+        self.steps = 0
         # Marks follow each client's own steps, so that it keeps the same iterates whoever trains beside it.
         parts = np.arange(1, self.game.snapshots + 1)
         self.marks = -(-parts[:, None] * steps[None, :] // self.game.snapshots) - 1
@@ -140,7 +146,9 @@ class Players:
         members = self.rows.members.index_select(0, rows.reshape(-1)).view(*rows.shape, -1)
         scale = mean_weight * self.size[:active]
         coefficient = self.coefficient[:active]
-        violation = _violation(coefficient, self.offset[:active], (logits > 0) * scale, y, members)
+        violation = self._smooth(
+            _violation(coefficient, self.offset[:active], (logits > 0) * scale, y, members), active
+        )
         objective, multiplier = self._multipliers(active)
         if self.game.proxy == "sigmoid":
             combined = torch.einsum("km,kmyc->kcy", multiplier, coefficient)
@@ -157,6 +165,13 @@ class Players:
             extra = scale * (up * (logits > -1) + down * (logits < 1))
         self._move(violation, objective, multiplier, active)
         return objective * slope + extra
+
+    def _smooth(self, violation: torch.Tensor, active: int) -> torch.Tensor:
+        """Average what the λ-player sees; corrected for the start at 0, so the first step sees its own batch."""
+        self.steps += 1
+        forget = 1 - 2 / (self.game.window + 1)
+        self.seen[:active] = forget * self.seen[:active] + (1 - forget) * violation
+        return self.seen[:active] / (1 - forget**self.steps)
 
     def _multipliers(self, active: int) -> tuple[torch.Tensor | float, torch.Tensor]:
         if self.game.solver == "lagrangian":

@@ -74,7 +74,7 @@ class GLocalFair(Method):
         at 0 and plays inside the round).
     dual_lr, dual_decay, shrinkage, clip
         How the dual moves: see `glocalfair.local.anchored.DualSettings`; with ``"game"`` `dual_lr` is η_λ of a step.
-    solver, update, proxy, game_epochs, snapshots, iterate, tolerance, theta_radius, dual_radius
+    solver, update, proxy, game_epochs, window, snapshots, iterate, tolerance, theta_radius, dual_radius
         The game inside the round: see `glocalfair.local.game.Game`.
     overrides
         Per client: any of constraints, tau_…, mode. A hospital that cares for FNR only: ``{"hospital": {"constraints":
@@ -120,6 +120,7 @@ class GLocalFair(Method):
     update: Literal["multiplicative", "additive"] = "multiplicative"
     proxy: Literal["sigmoid", "hinge"] = "sigmoid"
     game_epochs: int = 1
+    window: int = 50
     snapshots: int = 4
     iterate: Literal["best", "tfco", "last", "random"] = "best"
     tolerance: float = 0.0
@@ -145,6 +146,10 @@ class GLocalFair(Method):
             raise invalid("method.gamma", "at least 0", self.gamma)
         if self.clusters < 0:
             raise invalid("method.clusters", "0 (elbow) or a number of clusters", self.clusters)
+        if self.window < 1 or self.snapshots < 1 or self.game_epochs < 0:
+            raise GlocalfairError(
+                "'method.window' and 'method.snapshots' must be at least 1, 'game_epochs' at least 0."
+            )
         if self.dual == "persistent" and self.proxy != "sigmoid":
             raise GlocalfairError(
                 "'method.proxy' must be 'sigmoid' with the persistent dual, whose plan is linear in it."
@@ -260,6 +265,7 @@ class GLocalFair(Method):
             update=self.update,
             proxy=self.proxy,
             dual_lr=self.dual_lr,
+            window=self.window,
             snapshots=self.snapshots,
             iterate=self.iterate,
             tolerance=self.tolerance,
@@ -418,7 +424,7 @@ class GLocalFairPaper(GLocalFair):
     tau_fpr: float = 0.08
     reference: Literal["local", "federation", "targets"] = "local"
     dual: Literal["persistent", "game"] = "game"
-    dual_lr: float = 0.5
+    dual_lr: float = 0.05
     shrinkage: float = 0.0
     clip: float = 0.0
     warmup: float = 0.0
