@@ -1,13 +1,20 @@
-# make run: train on Adult and see the tables.  make test: lint, types, tests.  Both set themselves up.
+# make run: train on Adult, see the tables and a report.  make test: lint, types, tests.  Both set themselves up.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run test test-slow lint types format clean
+.PHONY: run evidence test test-slow lint types format clean
 
 run: $(VENV)/installed
-	$(BIN)/glocalfair run adult
+	@rm -rf runs/first
+	$(BIN)/glocalfair run adult --method fedavg --output runs/first/fedavg
+	$(BIN)/glocalfair run adult --method glocalfair --output runs/first/glocalfair
+	@$(BIN)/glocalfair report runs/first --output runs/first/report.html
+
+evidence: $(VENV)/installed-dev
+	$(BIN)/python experiments/evidence.py
+	$(BIN)/python experiments/claims.py
 
 test: lint types
 	$(BIN)/python -m pytest -n auto -m "not slow"
