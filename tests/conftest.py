@@ -7,6 +7,11 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is not a slow test.
+settings.register_profile("default", deadline=None)
+settings.load_profile("default")
 
 # Test workers already use every core, and small matrices are slower on many threads. Before anything imports torch.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

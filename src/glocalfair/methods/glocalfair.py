@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from glocalfair.aggregation.average import normalise
-from glocalfair.aggregation.clusters import cluster
+from glocalfair.aggregation.favour import favour
 from glocalfair.aggregation.gini import gini, lorenz, sorted_magnitudes
 from glocalfair.errors import GlocalfairError, invalid, unknown
 from glocalfair.local import anchored
@@ -142,14 +141,15 @@ class GLocalFair(Method):
             self._constraints_of(client)
         if self.reference == "targets" and len(self.targets) != 3:
             raise invalid("method.targets", "three rates: FNR, FPR and positive rate", list(self.targets))
-        if self.gamma < 0:
-            raise invalid("method.gamma", "at least 0", self.gamma)
-        if self.clusters < 0:
-            raise invalid("method.clusters", "0 (elbow) or a number of clusters", self.clusters)
-        if self.window < 1 or self.snapshots < 1 or self.game_epochs < 0:
-            raise GlocalfairError(
-                "'method.window' and 'method.snapshots' must be at least 1, 'game_epochs' at least 0."
-            )
+        for name in ("gamma", "clusters", "dual_lr", "shrinkage", "clip", "game_epochs"):
+            if not getattr(self, name) >= 0:
+                raise invalid(f"method.{name}", "at least 0", getattr(self, name))
+        for name in ("dual_decay", "warmup", "average"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise invalid(f"method.{name}", "a share from 0 to 1", getattr(self, name))
+        for name in ("window", "snapshots"):
+            if getattr(self, name) < 1:
+                raise invalid(f"method.{name}", "a whole number of at least 1", getattr(self, name))
         if self.dual == "persistent" and self.proxy != "sigmoid":
             raise GlocalfairError(
                 "'method.proxy' must be 'sigmoid' with the persistent dual, whose plan is linear in it."
@@ -342,33 +342,19 @@ class GLocalFair(Method):
         """Weigh clients by d_k e^{−γ Ḡ} with Ḡ the mean Gini coefficient of their cluster (eq. 18, normalised)."""
         ordered = [sorted_magnitudes(self._measured(u, state)[: context.trainable]) for u in updates]
         values = np.array([gini(o) for o in ordered])
-        labels = cluster(values, self.clusters or None)
         examples = np.array([u.examples for u in updates], dtype=float)
-        sizes = np.bincount(labels)
-        means = np.bincount(labels, values) / sizes
-        favour = np.exp(-self.gamma * self._scaled(means, values))[labels]
+        weights, labels = favour(
+            values, examples, self.gamma, self.clusters or None, self.gini_scale, self.cluster_mass
+        )
         names = [u.client for u in updates]
-        log = {
+        return weights, {
             "gini": dict(zip(names, values.tolist(), strict=True)),
             "cluster": dict(zip(names, labels.tolist(), strict=True)),
             "lorenz": {n: np.round(lorenz(o, 11), 4).tolist() for n, o in zip(names, ordered, strict=True)},
         }
-        if self.cluster_mass == "examples":
-            return normalise(examples * favour), log
-        within = examples / np.bincount(labels, examples)[labels]
-        if self.cluster_mass == "equal":
-            return normalise(within * favour), log
-        return within * favour, log
 
     def _measured(self, update: ClientUpdate, state: ServerState) -> Floats:
         return update.weights if self.gini_of == "weights" else update.weights - state.weights
-
-    def _scaled(self, means: Floats, values: Floats) -> Floats:
-        """Return the clusters' Gini as it is, or in standard deviations over the round's participants."""
-        if self.gini_scale == "raw":
-            return means
-        spread = values.std()
-        return (means - values.mean()) / spread if spread > 1e-12 else np.zeros_like(means)
 
     def server_round(
         self, state: ServerState, updates: Sequence[ClientUpdate], context: RoundContext

@@ -64,9 +64,7 @@ PERFORMANCE: dict[str, Metric] = {
     "balanced_accuracy": Metric(_overall(rates.balanced_accuracy), "mean of TPR and TNR"),
     "precision": Metric(_overall(rates.precision), "share of positive predictions that are right"),
     "recall": Metric(_overall(rates.recall), "share of positives that are found"),
-    "positive_rate": Metric(
-        _overall(rates.positive_rate), "share of positive predictions; 0 or 1 is a collapse"
-    ),
+    "positive_rate": Metric(_overall(rates.positive_rate), "share of positive predictions; 0 or 1 is a collapse"),
 }
 
 FAIRNESS: dict[str, Metric] = {

@@ -41,9 +41,7 @@ def _codes(name: str, values: npt.ArrayLike, size: int, rows: int) -> Counts:
     """Return integer codes of 0 … size−1, one for each row."""
     array = np.asarray(values)
     if array.shape != (rows,):
-        raise invalid(
-            name, f"one code for each of the {rows} rows", array.shape, "That is the shape which came."
-        )
+        raise invalid(name, f"one code for each of the {rows} rows", array.shape, "That is the shape which came.")
     if rows and not np.issubdtype(array.dtype, np.integer):
         raise invalid(name, "whole numbers", str(array.dtype))
     if rows and (array.min() < 0 or array.max() >= size):

@@ -175,9 +175,7 @@ def summarise(
     {'rate': 'TPR', 'groups': ['Male', 'Female'], 'gap': 0.25}
     """
     if len(client_names) != local_tables.clients:
-        raise invalid(
-            "client_names", f"one name for each of {local_tables.clients} clients", len(client_names)
-        )
+        raise invalid("client_names", f"one name for each of {local_tables.clients} clients", len(client_names))
     return {"global": _global(global_tables, seed, draws), "local": _local(local_tables, client_names, seed)}
 
 
