@@ -42,6 +42,12 @@ METHODS: dict[str, dict[str, Any]] = {
     "glocalfair-paper": {"method.name": "glocalfair-paper"},
     "glocalfair": {"method.name": "glocalfair"},
     "glocalfair, public targets": {"method.name": "glocalfair", "method.reference": "targets"},
+    "glocalfair, stronger": {
+        "method.name": "glocalfair",
+        "method.dual_lr": 4.0,
+        "method.dual_decay": 0.04,
+        "method.clip": 8.0,
+    },
 }
 EPSILONS = (0.005, 0.01, 0.02, 0.05)
 FOLDS, ROUNDS, SEED = 10, 60, 0
