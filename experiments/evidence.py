@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -39,9 +40,15 @@ FEDERATIONS: dict[str, dict[str, Any]] = {
 }
 METHODS: dict[str, dict[str, Any]] = {
     "FedAvg": {"method.name": "fedavg"},
+    "FedAvg, averaged as glocalfair": {"method.name": "fedavg", "train.average_last": -1},
     "glocalfair-paper": {"method.name": "glocalfair-paper"},
     "glocalfair": {"method.name": "glocalfair"},
-    "glocalfair, public targets": {"method.name": "glocalfair", "method.reference": "targets"},
+    "glocalfair, public targets": {
+        "method.name": "glocalfair",
+        "method.reference": "targets",
+        # What a plain model of this task usually has: rounded, known before anybody trains.
+        "method.targets": [0.4, 0.07, 0.2],
+    },
     "glocalfair, stronger": {
         "method.name": "glocalfair",
         "method.dual_lr": 4.0,
@@ -67,7 +74,10 @@ def train(federation: str, method: str, fold: int, folds: int, rounds: int) -> d
     from glocalfair.experiment import Experiment
 
     begun = time.perf_counter()
-    config = load("adult", [*settings(federation, fold, folds, rounds), *METHODS[method].items()])
+    own = {**METHODS[method]}
+    if "train.average_last" in own:
+        own["train.average_last"] = rounds // 3
+    config = load("adult", [*settings(federation, fold, folds, rounds), *own.items()])
     experiment = Experiment.prepare(config)
     simulator = experiment.simulator
     state = simulator.start(experiment.initial)
@@ -244,7 +254,8 @@ def targets(federations: dict[str, Any], sticks: dict[str, Any], local: dict[str
     """Write what was asked for and what was reached."""
     lines = [
         "| federation | EOD sex / FedAvg's (≤ .45) | EOD race / FedAvg's (≤ .35) | accuracy − FedAvg's (≥ −1.0 points) "
-        "| yardsticks at least as accurate: their EOD sex, race | yardsticks with a lower EOD: their accuracy "
+        "| yardsticks at least as accurate: their EOD sex, race "
+        "| yardsticks with a lower EOD for sex or race: their accuracy "
         "| local excess EOD / FedAvg's, sex, race (≤ .6) |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -252,7 +263,7 @@ def targets(federations: dict[str, Any], sticks: dict[str, Any], local: dict[str
         plain, ours = results["FedAvg"], results["glocalfair"]
         better = [s for s in sticks.values() if s["accuracy"] >= ours["accuracy"]]
         rivals = ", ".join(f"{s['sex']['eod']:.3f} {s['race']['eod']:.3f}" for s in better) or "none"
-        lower = [s["accuracy"] for s in sticks.values() if s["sex"]["eod"] < ours["sex"]["eod"]]
+        lower = [s["accuracy"] for s in sticks.values() if any(s[a]["eod"] < ours[a]["eod"] for a in ("sex", "race"))]
         mine, theirs = local[name]["glocalfair"], local[name]["FedAvg"]
         ratios = ", ".join(number(mine[a]["excess"] / theirs[a]["excess"], 2) for a in ("sex", "race"))
         cells = [
@@ -273,11 +284,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="2 folds and 6 rounds, written to a temporary place")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
+    options.output = options.output or (Path(tempfile.mkdtemp()) if options.quick else RESULTS)
     folds, rounds = (2, 6) if options.quick else (FOLDS, ROUNDS)
     options.output.mkdir(parents=True, exist_ok=True)
-    cache = options.output / f".adult-evidence-{folds}-{rounds}.jsonl"
+    cache = options.output / f".adult-evidence-{folds}-{rounds}.jsonl"  # delete it after a change of the code
     begun = time.perf_counter()
     done = compute(folds, rounds, cache, options.workers)
     wall = time.perf_counter() - begun
@@ -294,10 +306,11 @@ def main() -> None:
     lines = [
         "# Adult: GLocalFair against FedAvg and centralised fair training",
         "",
-        f"Made by `python experiments/evidence.py` ({folds} rotating test folds, {rounds} rounds, seeds 0 to {folds - 1}; "
+        f"Made by `python experiments/evidence.py` ({folds} rotating test folds, {rounds} rounds, a seed for each; "
         f"{cpu / 60:.0f} minutes of work in all, last call {wall / 60:.0f} minutes). Counts pooled over the folds; in "
         "brackets the noise floor: what a perfectly fair model would show on as many rows. Beside it mean ± standard "
-        "deviation over the folds.",
+        "deviation over the folds. The yardstick is a logistic regression (fairlearn needs a model that takes weights "
+        "and fits fast), the federations train an MLP 32-16-1.",
         "",
         "## Asked and reached",
         "",

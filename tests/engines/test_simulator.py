@@ -102,6 +102,7 @@ def test_a_broken_client_is_named_and_left_out(federation: Federation, monkeypat
 
     monkeypatch.setattr(FedAvg, "finish", broken)
     state, records = play(sim)
+    assert next(iter(sim.clients)) not in state.clients, "a rejected client has lost the round, and its state with it"
     assert np.isfinite(state.server.weights).all()
     assert list(records[0]["rejected"]) == [next(iter(sim.clients))]
     assert "not finite" in next(iter(records[0]["rejected"].values()))

@@ -123,7 +123,11 @@ def test_coefficients_are_the_gradient_of_the_lagrangian(seed: int, kind: Any, l
 
 def test_a_client_may_set_its_own_constraints() -> None:
     method = GLocalFair(
-        tau_fpr=0.05, overrides={"k": {"constraints": ["fnr"], "tau_fnr": 0.02}}, warmup=0, reference="targets"
+        tau_fpr=0.05,
+        overrides={"k": {"constraints": ["fnr"], "tau_fnr": 0.02}},
+        warmup=0,
+        reference="targets",
+        targets=(0.4, 0.07, 0.2),
     )
     (stage,) = method.plan(Broadcast(np.zeros(3)), seen(DATA, LOGITS), {})
     assert np.asarray(stage.notes["pressures"]).shape == (1, 2)
@@ -171,7 +175,14 @@ def test_absolute_limits_push_one_way_only() -> None:
         ({"gamma": -0.1}, "gamma"),
         ({"clusters": -2}, "clusters"),
         ({"reference": "targets", "targets": (0.1,)}, "targets"),
+        ({"reference": "targets"}, "targets"),
+        ({"reference": "targets", "targets": (5.0, 0.1, 0.1)}, "targets"),
         ({"overrides": {"x": {"tau": 0.1}}}, "tau_fnr"),
+        ({"overrides": {"x": {"tau_fnr": "a"}}}, "tau_fnr"),
+        ({"overrides": {"x": {"constraints": "fnr"}}}, "constraints"),
+        ({"overrides": {"x": 3}}, "overrides.x"),
+        ({"dual_decay": 1.5}, "dual_decay"),
+        ({"window": 0}, "window"),
         ({"overrides": {"x": {"tau_fpr": -0.1}}}, "tau_fpr"),
         ({"proxy": "hinge"}, "proxy"),
     ],
@@ -179,6 +190,30 @@ def test_absolute_limits_push_one_way_only() -> None:
 def test_bad_settings_name_what_is_wrong(settings: dict[str, Any], names: str) -> None:
     with pytest.raises(GlocalfairError, match=names):
         GLocalFair(**settings)
+
+
+def test_names_that_do_not_exist_are_refused_at_the_start() -> None:
+    with pytest.raises(GlocalfairError, match=r"method.protect 'sexx'.*Did you mean 'a'|Known: a"):
+        GLocalFair(protect=("sexx",)).enrol(DATA)
+    method = GLocalFair(overrides={"nobody": {"tau_fnr": 0.1}})
+    with pytest.raises(GlocalfairError, match=r"method\.overrides 'nobody'"):
+        method.init(np.zeros(3), {"k": method.enrol(DATA)})
+
+
+def test_a_clip_of_zero_is_none() -> None:
+    broadcast, state = known(0.25, 0.25)
+    free = GLocalFair(clip=0.0, dual_lr=100.0, warmup=0).plan(broadcast, seen(DATA, LOGITS), state)[0]
+    assert np.abs(free.probability_coefficient).max() > 5
+
+
+def test_limits_need_no_reference_and_send_no_totals() -> None:
+    method = GLocalFair(mode="absolute", tau_fnr=0.2, tau_fpr=0.2, warmup=0)
+    assert {d.key for d in method.discloses()} == {"weights", "examples"}
+    (stage,) = method.plan(Broadcast(np.zeros(3)), seen(DATA, LOGITS), {})
+    assert np.abs(stage.probability_coefficient).max() > 0
+    update, _, _ = method.finish((stage,), Trained((np.zeros(3),), 0.0, 1), seen(DATA, LOGITS), {})
+    assert update.payload == {}
+    assert {d.key for d in GLocalFair(constraints=()).discloses()} == {"weights", "examples"}
 
 
 # ---------------------------------------------------------------------------------------------- server
@@ -199,7 +234,7 @@ def share(method: GLocalFair, **values: Any) -> tuple[np.ndarray, dict[str, Any]
 
 
 def test_eq_18_by_hand() -> None:
-    method = GLocalFair(gamma=2.0, reference="targets")
+    method = GLocalFair(gamma=2.0, reference="targets", targets=(0.4, 0.07, 0.2))
     coefficients, log = share(method)
     assert log["gini"] == {"a": 0.0, "b": 0.75, "c": 0.5}
     assert log["cluster"] == {"a": 0, "b": 1, "c": 1}
@@ -214,7 +249,9 @@ def test_eq_18_by_hand() -> None:
 
 
 def test_standardised_gini() -> None:
-    coefficients, _ = share(GLocalFair(gamma=1.0, gini_scale="standardised", reference="targets"))
+    coefficients, _ = share(
+        GLocalFair(gamma=1.0, gini_scale="standardised", reference="targets", targets=(0.4, 0.07, 0.2))
+    )
     values = np.array([0.0, 0.75, 0.5])
     z = (np.array([0.0, 0.625, 0.625]) - values.mean()) / values.std()
     mass = np.array([10.0, 30.0, 20.0]) * np.exp(-z)
@@ -222,17 +259,19 @@ def test_standardised_gini() -> None:
 
 
 def test_literal_form_adds_the_cluster_means() -> None:
-    method = GLocalFair(gamma=0.0, cluster_mass="literal", reference="targets")
+    method = GLocalFair(gamma=0.0, cluster_mass="literal", reference="targets", targets=(0.4, 0.07, 0.2))
     state, _ = method.server_round(ServerState(np.full(4, 0.5)), three(), context(("a", "b", "c"), size=4))
     moves = np.array(SPREAD) - 0.5
     np.testing.assert_allclose(state.weights, 0.5 + moves[0] + 0.6 * moves[1] + 0.4 * moves[2])
 
 
 def test_gini_of_the_update_and_of_trainable_weights_only() -> None:
-    method = GLocalFair(gini_of="update", reference="targets")
+    method = GLocalFair(gini_of="update", reference="targets", targets=(0.4, 0.07, 0.2))
     _, log = method.coefficients(ServerState(np.ones(4)), three(), context(size=4))
     assert log["gini"]["a"] == 0.0, "an update of zeros"
-    _, log = GLocalFair(reference="targets").coefficients(ServerState(np.zeros(4)), three(), context(size=2))
+    _, log = GLocalFair(reference="targets", targets=(0.4, 0.07, 0.2)).coefficients(
+        ServerState(np.zeros(4)), three(), context(size=2)
+    )
     assert log["gini"] == {"a": 0.0, "b": 0.0, "c": 0.0}
 
 
@@ -242,7 +281,9 @@ def test_gamma_zero_is_fedavg_bit_for_bit() -> None:
         ClientUpdate(f"c{i}", rng.normal(size=50).astype(np.float32), int(rng.integers(1, 999))) for i in range(7)
     ]
     state = ServerState(rng.normal(size=50).astype(np.float32))
-    ours, _ = GLocalFair(gamma=0.0, reference="targets").server_round(state, updates, context(size=50))
+    ours, _ = GLocalFair(gamma=0.0, reference="targets", targets=(0.4, 0.07, 0.2)).server_round(
+        state, updates, context(size=50)
+    )
     plain, _ = FedAvg().server_round(state, updates, context(size=50))
     assert (ours.weights == plain.weights).all()
 
@@ -255,9 +296,12 @@ def test_federation_reference_is_pooled_and_remembers_absent_clients() -> None:
     state = method.next_state(state, np.zeros(4), three(totals=True), context(size=4))
     np.testing.assert_allclose(method.broadcast(state, "a", context()).payload["reference"], [3 / 6, 9 / 12, 12 / 18])
     assert "reference" not in method.broadcast(state, "d", context()).payload, "d has reported nothing to compare with"
+    # The others' totals are a round older and count half.
     newer = [sent("d", SPREAD[0], 5, {"totals": np.array([0.0, 6.0, 0.0, 6.0])})]
     state = method.next_state(state, np.zeros(4), newer, context(size=4))
-    np.testing.assert_allclose(method.broadcast(state, "d", context()).payload["reference"], [3 / 12, 9 / 18, 18 / 30])
+    np.testing.assert_allclose(
+        method.broadcast(state, "d", context()).payload["reference"], [1.5 / 9, 4.5 / 12, 12 / 21]
+    )
     np.testing.assert_allclose(method.broadcast(state, "a", context()).payload["reference"], [3 / 6, 9 / 12, 12 / 18])
 
 
@@ -267,7 +311,9 @@ def test_federation_reference_is_pooled_and_remembers_absent_clients() -> None:
 def test_ablations_are_settings() -> None:
     federation = drawn()
     clustering_only, _ = play(simulator(GLocalFair(constraints=(), gamma=5.0), federation), 3)
-    constraints_only, _ = play(simulator(GLocalFair(gamma=0.0, warmup=0.1, reference="targets"), federation), 4)
+    constraints_only, _ = play(
+        simulator(GLocalFair(gamma=0.0, warmup=0.1, reference="targets", targets=(0.4, 0.07, 0.2)), federation), 4
+    )
     plain, _ = play(simulator(FedAvg(), federation), 3)
     assert not np.allclose(clustering_only.server.weights, plain.server.weights)
     neither, _ = play(simulator(GLocalFair(constraints=(), gamma=0.0), federation), 3)
@@ -278,7 +324,11 @@ def test_ablations_are_settings() -> None:
 
 @pytest.mark.parametrize(
     ("method", "extra"),
-    [(GLocalFair(), {"totals": 4}), (GLocalFair(reference="targets"), {}), (GLocalFairPaper(), {})],
+    [
+        (GLocalFair(), {"totals": 4}),
+        (GLocalFair(reference="targets", targets=(0.4, 0.07, 0.2)), {}),
+        (GLocalFairPaper(), {}),
+    ],
     ids=["federation", "targets", "paper"],
 )
 def test_every_byte_that_leaves_a_client_is_declared(method: GLocalFair, extra: dict[str, int]) -> None:

@@ -156,9 +156,7 @@ def test_the_worst_pair_has_names() -> None:
 def test_one_group_clients_are_undefined_with_their_count() -> None:
     """Each client holds one sex and one race: no local fairness, though there is a global one."""
     y, p, groups, _ = example()
-    result = m.evaluate(
-        y, p, groups, [SEX, RACE], groups[:, 0] * 3 + groups[:, 1], [f"c{i}" for i in range(6)]
-    )
+    result = m.evaluate(y, p, groups, [SEX, RACE], groups[:, 0] * 3 + groups[:, 1], [f"c{i}" for i in range(6)])
     for figures in (result["local"]["eod"]["sex"], result["local"]["dp_dis"]):
         assert math.isnan(figures["mean"]) and math.isnan(figures["std"])
         assert figures["defined"] == 0 and figures["clients"] == 6
@@ -198,9 +196,7 @@ def test_any_rows_give_a_result(sample: Rows) -> None:
 
 def test_equal_seeds_equal_results() -> None:
     y, p, groups, client = example()
-    one, two, other = (
-        m.evaluate(y, p, groups, [SEX, RACE], client, NAMES, seed=seed, draws=50) for seed in (1, 1, 2)
-    )
+    one, two, other = (m.evaluate(y, p, groups, [SEX, RACE], client, NAMES, seed=seed, draws=50) for seed in (1, 1, 2))
     assert json.dumps(one) == json.dumps(two)
     assert one["global"]["intervals"] != other["global"]["intervals"]
     assert one["global"]["eod"] == other["global"]["eod"]

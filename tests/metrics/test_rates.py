@@ -83,9 +83,7 @@ def test_leading_axes_are_kept() -> None:
 
 
 def test_booleans_and_whole_floats_are_labels() -> None:
-    np.testing.assert_array_equal(
-        m.count([True, False], [1.0, 0.0], [0, 0], 1), m.count([1, 0], [1, 0], [0, 0], 1)
-    )
+    np.testing.assert_array_equal(m.count([True, False], [1.0, 0.0], [0, 0], 1), m.count([1, 0], [1, 0], [0, 0], 1))
 
 
 @pytest.mark.parametrize(

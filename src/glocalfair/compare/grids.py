@@ -13,13 +13,13 @@ from typing import Any
 GRIDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "afl": {"eta": (0.001, 0.01, 0.1, 1.0)},
     "fairfed": {"beta": (0.02, 0.2, 1.0, 5.0, 50.0), "local_debias": ("reweighing", "none")},
-    "fedfb": {"alpha": (0.001, 0.05, 0.08, 0.1, 0.2, 0.5, 1.0, 2.0)},
+    "fedfb": {"alpha": (0.001, 0.05, 0.1, 0.5, 2.0), "step": ("decay", "normalised")},
     "fedminmax": {"eta": (0.01, 0.05, 0.1, 0.5, 1.0)},
     "fedprox": {"mu": (0.001, 0.01, 0.1, 1.0)},
     "gifair": {"c": (0.1, 0.3, 0.5, 0.7, 0.9)},
     "glocalfair": {"dual_lr": (1.0, 3.0, 6.0, 9.0)},
-    "glocalfair-paper": {"dual_lr": (0.1, 0.5, 1.0, 2.0)},
-    "qffl": {"q": (0.01, 0.1, 1.0, 2.0, 5.0)},
+    "glocalfair-paper": {"game_lr": (0.01, 0.05, 0.2)},
+    "qffl": {"q": (0.001, 0.01, 0.1, 1.0, 2.0, 5.0, 10.0)},
 }
 
 

@@ -135,8 +135,8 @@ class Simulator:
             record["clients"] = diagnostics
             if self.run.evaluate_clients and "gini" in log and len(self.validation):
                 record["client_models"] = {u.client: self.validate(u.weights) for u in usable}
-        # A client that failed has lost this round; its state is that of the round before.
-        kept = {name: s for name, s in clients.items() if name not in failed}
+        # A client that failed or was rejected has lost this round; its state is that of the round before.
+        kept = {name: s for name, s in clients.items() if name not in failed and name not in rejected}
         state = replace(state, round=context.round, server=server, clients={**state.clients, **kept})
         return self._observe(state, record)
 

@@ -191,7 +191,8 @@ class Players:
             self.multiplier[:active] = moved
             return
         self.objective[:active] = objective[:, 0]
-        self.multiplier[:active] = multiplier / objective
+        # λ of the Lagrangian; where all weight is on the constraints it has no finite value.
+        self.multiplier[:active] = multiplier / objective.clamp(min=1e-12)
         self.matrix[:active] = dual.swap_step(
             self.matrix[:active],
             torch.cat([objective, multiplier], 1),

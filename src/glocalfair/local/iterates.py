@@ -36,7 +36,7 @@ def choose(
     if rule == "random":
         if count == 1:
             return 0
-        weight = np.ones(count - 1) if objective is None else objective[1:]
+        weight = np.ones(count - 1) if objective is None or objective[1:].sum() == 0 else objective[1:]
         return 1 + int(random.choice(count - 1, p=weight / weight.sum()))
     if rule == "tfco":
         rank = np.maximum(_rank(loss), _rank(violation))

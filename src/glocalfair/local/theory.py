@@ -9,8 +9,9 @@ from glocalfair.errors import invalid
 
 COVERS = (
     "The randomised classifier θ̄ (iterate = 'random' with the proxy-Lagrangian, multiplicative update) with convex "
-    "proxies that bound the constraints from above (proxy = 'hinge'), a convex objective (a linear model) and a "
-    "compact Θ (theta_radius). Then, with probability 1 − δ: E f(θ̄) ≤ best f under the proxy constraints + "
+    "proxies that bound the constraints from above (proxy = 'hinge'), a convex objective (a linear model), a compact Θ "
+    "(theta_radius), plain SGD (momentum 0), a λ-player that sees each minibatch alone (window = 1) and every iterate "
+    "a candidate (snapshots = T). Then, with probability 1 − δ: E f(θ̄) ≤ best f under the proxy constraints + "
     "(ε_θ + ε_λ)/λ̄₁, and every E g_i(θ̄) ≤ ε_λ/λ̄₁."
 )
 NOT_COVERED = (

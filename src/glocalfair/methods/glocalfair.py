@@ -40,6 +40,7 @@ from glocalfair.types import (
 )
 
 RATES = ("fnr", "fpr", "positive_rate")
+FADE = 0.5
 OVERRIDABLE = ("constraints", "tau_fnr", "tau_fpr", "tau_positive_rate", "mode")
 
 
@@ -62,7 +63,7 @@ class GLocalFair(Method):
         ``"local"`` (eq. 5: the client's own overall rates), ``"federation"`` (the federation's overall rates: each
         client adds four totals to its update), or ``"targets"`` (public `targets`: nothing is added).
     targets
-        Public FNR, FPR and positive rate for ``reference = "targets"``.
+        Public FNR, FPR and positive rate for ``reference = "targets"``; what a model of this task usually has.
     warmup
         Share of the rounds before the dual starts to move: the rates of an untrained model say nothing.
     average
@@ -72,8 +73,9 @@ class GLocalFair(Method):
         ``"persistent"`` (λ moves once a round on the received model and is kept) or ``"game"`` (the paper: λ restarts
         at 0 and plays inside the round).
     dual_lr, dual_decay, shrinkage, clip
-        How the dual moves: see `glocalfair.local.anchored.DualSettings`; with ``"game"`` `dual_lr` is η_λ of a step.
-    solver, update, proxy, game_epochs, window, snapshots, iterate, tolerance, theta_radius, dual_radius
+        How the persistent dual moves: see `glocalfair.local.anchored.DualSettings`. `shrinkage` and `clip` act in the
+        game too; a clip of 0 is none.
+    game_lr, solver, update, proxy, game_epochs, window, snapshots, iterate, tolerance, theta_radius, dual_radius
         The game inside the round: see `glocalfair.local.game.Game`.
     overrides
         Per client: any of constraints, tau_…, mode. A hospital that cares for FNR only: ``{"hospital": {"constraints":
@@ -104,7 +106,7 @@ class GLocalFair(Method):
     mode: Literal["deviation", "absolute"] = "deviation"
     protect: tuple[str, ...] = ()
     reference: Literal["local", "federation", "targets"] = "federation"
-    targets: tuple[float, ...] = (0.4, 0.07, 0.2)
+    targets: tuple[float, ...] = ()
     dual: Literal["persistent", "game"] = "persistent"
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
@@ -118,6 +120,7 @@ class GLocalFair(Method):
     solver: Literal["lagrangian", "proxy_lagrangian"] = "lagrangian"
     update: Literal["multiplicative", "additive"] = "multiplicative"
     proxy: Literal["sigmoid", "hinge"] = "sigmoid"
+    game_lr: float = 0.05
     game_epochs: int = 1
     window: int = 50
     snapshots: int = 4
@@ -135,13 +138,10 @@ class GLocalFair(Method):
     def __post_init__(self) -> None:
         self._constraints_of("")
         for client, values in self.overrides.items():
-            for key in values:
-                if key not in OVERRIDABLE:
-                    raise unknown(f"override for client '{client}'", key, OVERRIDABLE)
-            self._constraints_of(client)
-        if self.reference == "targets" and len(self.targets) != 3:
-            raise invalid("method.targets", "three rates: FNR, FPR and positive rate", list(self.targets))
-        for name in ("gamma", "clusters", "dual_lr", "shrinkage", "clip", "game_epochs"):
+            self._check_override(client, values)
+        if self.reference == "targets" and not (len(self.targets) == 3 and all(0 <= t <= 1 for t in self.targets)):
+            raise invalid("method.targets", "three rates from 0 to 1: FNR, FPR, positive rate", list(self.targets))
+        for name in ("gamma", "clusters", "dual_lr", "shrinkage", "clip", "game_lr", "game_epochs"):
             if not getattr(self, name) >= 0:
                 raise invalid(f"method.{name}", "at least 0", getattr(self, name))
         for name in ("dual_decay", "warmup", "average"):
@@ -155,7 +155,35 @@ class GLocalFair(Method):
                 "'method.proxy' must be 'sigmoid' with the persistent dual, whose plan is linear in it."
             )
 
+    def _check_override(self, client: str, values: Any) -> None:
+        where = f"method.overrides.{client}"
+        if not isinstance(values, Mapping):
+            raise invalid(where, "a table of keys and values", values)
+        for key, value in values.items():
+            if key not in OVERRIDABLE:
+                raise unknown(f"override for client '{client}'", key, OVERRIDABLE)
+            if key.startswith("tau_") and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise invalid(f"{where}.{key}", "a number", value)
+            if key == "constraints" and not isinstance(value, list | tuple):
+                raise invalid(f"{where}.{key}", "a list", value)
+        self._constraints_of(client)
+
     # ------------------------------------------------------------------------------------------ client
+
+    def enrol(self, data: ClientData) -> ClientInfo:
+        """Check that the attributes to protect exist; introduce yourself."""
+        known = [attribute.name for attribute in data.attributes]
+        for name in self.protect:
+            if name not in known:
+                raise unknown("attribute in method.protect", name, known)
+        return super().enrol(data)
+
+    @property
+    def _needs_totals(self) -> bool:
+        """Whether any client deviates from the federation's rates, so that all have to report theirs."""
+        everybody = ["", *self.overrides]
+        deviates = any(c.mode == "deviation" for client in everybody for c in self._constraints_of(client))
+        return self.reference == "federation" and deviates
 
     def _constraints_of(self, client: str) -> tuple[Constraint, ...]:
         """Return the constraints of a client: the federation's, with the client's own overrides."""
@@ -172,7 +200,7 @@ class GLocalFair(Method):
 
     def discloses(self) -> tuple[Disclosure, ...]:
         """See `Method.discloses`."""
-        if self.reference != "federation":
+        if not self._needs_totals:
             return ALWAYS
         text = "four totals of the received model: false negatives, positives, false positives, negatives"
         return (*ALWAYS, Disclosure("totals", "totals", f"{text} (on a client with one group they are that group's)"))
@@ -184,18 +212,18 @@ class GLocalFair(Method):
         received. Comparing the new model with the old rates would read every common change as unfairness, and the
         dual would add it up. So the reference moves along with the client's own overall rate since then.
         """
-        if self.reference == "local":
+        if self.reference == "local" or not (self._needs_totals or self.targets):
             return None
         rates = np.asarray(self.targets, dtype=float)
         if self.reference == "federation":
             rates = np.asarray(broadcast.payload["reference"], dtype=float) + own - np.asarray(state["overall"])
-        return dict(zip(RATES, np.nan_to_num(rates).tolist(), strict=True))
+        return dict(zip(RATES, np.clip(np.nan_to_num(rates), 0, 1).tolist(), strict=True))
 
     def plan(self, broadcast: Broadcast, received: Received, state: ClientState) -> LocalPlan:
         """Train under the constraints; in the first round a federation reference is not known yet."""
         data = received.data
         constraints = self._constraints_of(data.name)
-        known = self.reference != "federation" or ("reference" in broadcast.payload and "overall" in state)
+        known = not self._needs_totals or ("reference" in broadcast.payload and "overall" in state)
         known = known and received.round > self.warmup * received.rounds
         if not constraints or not data.attributes or not (known or self.dual == "persistent"):
             return (Stage(),)
@@ -211,14 +239,14 @@ class GLocalFair(Method):
             moves = zip(constraints, pressures, measured, strict=True)
             pressures = np.array([anchored.ascend(*each, self._dual) for each in moves])
         tilt = anchored.coefficients(
-            constraints, pressures, data, members, self.clip, moving_reference=self.reference == "local"
+            constraints, pressures, data, members, self._dual.clip, moving_reference=self.reference == "local"
         )
         notes = {"pressures": pressures, "violations": self._held_out(constraints, received, references, known)}
         return (Stage(probability_coefficient=tilt, notes=notes),)
 
     @property
     def _dual(self) -> DualSettings:
-        return DualSettings(self.dual_lr, self.dual_decay, self.shrinkage, self.clip)
+        return DualSettings(self.dual_lr, self.dual_decay, self.shrinkage, self.clip or np.inf)
 
     def _measure(
         self,
@@ -264,7 +292,7 @@ class GLocalFair(Method):
             solver=self.solver,
             update=self.update,
             proxy=self.proxy,
-            dual_lr=self.dual_lr,
+            dual_lr=self.game_lr,
             window=self.window,
             snapshots=self.snapshots,
             iterate=self.iterate,
@@ -281,11 +309,11 @@ class GLocalFair(Method):
         """Send the weights (and the totals); keep λ; tell the client what was asked and what was reached."""
         data = received.data
         payload: dict[str, Floats] = {}
-        if self.reference == "federation":
+        if self._needs_totals:
             payload["totals"] = _totals(received)
         notes = plan[0].notes
         kept = {**state, **{key: notes[key] for key in notes if key == "pressures"}}
-        if self.reference == "federation":
+        if self._needs_totals:
             kept["overall"] = self._overall(received)
         update = ClientUpdate(data.name, trained.weights[-1], len(data), payload)
         return update, kept, {"constraints": self._told(plan, trained, data)}
@@ -321,17 +349,18 @@ class GLocalFair(Method):
 
     def init(self, weights: Floats, infos: Mapping[str, ClientInfo]) -> ServerState:
         """Remember who there is, to keep each client's latest totals."""
-        if self.reference != "federation":
+        for client in self.overrides:
+            if client not in infos:
+                raise unknown("client in method.overrides", client, infos)
+        if not self._needs_totals:
             return ServerState(weights)
         names, examples = roster(infos)
-        clients = len(examples)
-        return ServerState(
-            weights, {**names, "totals": np.zeros((clients, 4)), "reference": np.full((clients, 3), np.nan)}
-        )
+        nothing = np.zeros((len(examples), 4))
+        return ServerState(weights, {**names, "totals": nothing, "reference": np.full((len(examples), 3), np.nan)})
 
     def broadcast(self, state: ServerState, client: str, context: RoundContext) -> Broadcast:
         """Send the federation's rates as of this client's last report."""
-        if self.reference != "federation":
+        if not self._needs_totals:
             return Broadcast(state.weights)
         reference = array(state.values, "reference")[place(state, client)]
         return Broadcast(state.weights, {} if np.isnan(reference).any() else {"reference": reference})
@@ -372,10 +401,12 @@ class GLocalFair(Method):
         self, state: ServerState, weights: Floats, updates: Sequence[ClientUpdate], context: RoundContext
     ) -> ServerState:
         """Keep the latest totals of every client: the reference must not depend on who took part this round."""
-        if self.reference != "federation":
+        if not self._needs_totals:
             return ServerState(weights)
         rows = places(state, updates)
         totals, reference = array(state.values, "totals").copy(), array(state.values, "reference").copy()
+        # Absent clients' totals are of older models; they fade, so that a reference is of nearly one model.
+        totals *= FADE
         totals[rows] = column(updates, "totals")
         reference[rows] = _rates(totals.sum(0))
         return ServerState(weights, {**state.values, "totals": totals, "reference": reference})
@@ -410,7 +441,6 @@ class GLocalFairPaper(GLocalFair):
     tau_fpr: float = 0.08
     reference: Literal["local", "federation", "targets"] = "local"
     dual: Literal["persistent", "game"] = "game"
-    dual_lr: float = 0.05
     shrinkage: float = 0.0
     clip: float = 0.0
     warmup: float = 0.0
