@@ -58,6 +58,15 @@ def test_leak_shrinkage_dead_zone_and_clip() -> None:
     assert first(replace(base, clip=0.1)) == pytest.approx(0.1)
 
 
+def test_short_runs_forget_faster() -> None:
+    broadcast, state = known(0.25, 0.25)
+    state["pressures"] = np.ones((2, 2))
+    for rounds, left in ((60, 0.96), (30, 0.84), (10, 0.8)):
+        received = replace(seen(DATA, LOGITS), rounds=rounds)
+        (stage,) = GLocalFair(dual_lr=0.0, warmup=0.0).plan(broadcast, received, state)
+        np.testing.assert_allclose(stage.notes["pressures"], left)
+
+
 def test_a_change_that_all_groups_share_is_no_violation() -> None:
     """The reference is one report old; it moves along with the client's own overall rate."""
     method = GLocalFair(dual_lr=1.0, dual_decay=0.0, shrinkage=0.0, warmup=0)

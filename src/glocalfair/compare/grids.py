@@ -17,7 +17,7 @@ GRIDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "fedminmax": {"eta": (0.01, 0.05, 0.1, 0.5, 1.0)},
     "fedprox": {"mu": (0.001, 0.01, 0.1, 1.0)},
     "gifair": {"c": (0.1, 0.3, 0.5, 0.7, 0.9)},
-    "glocalfair": {"dual_lr": (1.0, 3.0, 6.0, 9.0)},
+    "glocalfair": {"dual_lr": (1.0, 2.0, 4.0, 6.0)},
     "glocalfair-paper": {"game_lr": (0.01, 0.05, 0.2)},
     "qffl": {"q": (0.001, 0.01, 0.1, 1.0, 2.0, 5.0, 10.0)},
 }

@@ -73,7 +73,8 @@ class GLocalFair(Method):
         ``"persistent"`` (λ moves once a round on the received model and is kept) or ``"game"`` (the paper: λ restarts
         at 0 and plays inside the round).
     dual_lr, dual_decay, shrinkage, clip
-        How the persistent dual moves: see `glocalfair.local.anchored.DualSettings`. `shrinkage` and `clip` act in the
+        How the persistent dual moves: see `glocalfair.local.anchored.DualSettings`. No `dual_decay` means
+        (12/rounds)², at most .2: a short run needs a dual that settles within it. `shrinkage` and `clip` act in the
         game too; a clip of 0 is none.
     game_lr, solver, update, proxy, game_epochs, window, snapshots, iterate, tolerance, theta_radius, dual_radius
         The game inside the round: see `glocalfair.local.game.Game`.
@@ -110,10 +111,10 @@ class GLocalFair(Method):
     dual: Literal["persistent", "game"] = "persistent"
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
-    dual_lr: float = 6.0
-    dual_decay: float = 0.2
+    dual_lr: float = 4.0
+    dual_decay: float | None = None
     shrinkage: float = 5.0
-    clip: float = 5.0
+    clip: float = 8.0
     warmup: float = 1 / 6
     average: float = 1 / 3
 
@@ -145,7 +146,7 @@ class GLocalFair(Method):
             if not getattr(self, name) >= 0:
                 raise invalid(f"method.{name}", "at least 0", getattr(self, name))
         for name in ("dual_decay", "warmup", "average"):
-            if not 0 <= getattr(self, name) <= 1:
+            if getattr(self, name) is not None and not 0 <= getattr(self, name) <= 1:
                 raise invalid(f"method.{name}", "a share from 0 to 1", getattr(self, name))
         for name in ("window", "snapshots"):
             if getattr(self, name) < 1:
@@ -231,22 +232,22 @@ class GLocalFair(Method):
         references = self._references(broadcast, own, state) if known else None
         if self.dual == "game":
             return (Stage(), Stage(game=self._game(constraints, data, references), epochs=self.game_epochs))
-        members = anchored.memberships(data)
+        members, dual = anchored.memberships(data), self._dual(received.rounds)
         pressures = np.asarray(state.get("pressures", np.zeros((len(constraints), members.shape[1]))))
         if known:
             assert received.logits is not None
             measured = [self._measure(c, data, members, received.logits, references) for c in constraints]
             moves = zip(constraints, pressures, measured, strict=True)
-            pressures = np.array([anchored.ascend(*each, self._dual) for each in moves])
+            pressures = np.array([anchored.ascend(*each, dual) for each in moves])
         tilt = anchored.coefficients(
-            constraints, pressures, data, members, self._dual.clip, moving_reference=self.reference == "local"
+            constraints, pressures, data, members, dual.clip, moving_reference=self.reference == "local"
         )
         notes = {"pressures": pressures, "violations": self._held_out(constraints, received, references, known)}
         return (Stage(probability_coefficient=tilt, notes=notes),)
 
-    @property
-    def _dual(self) -> DualSettings:
-        return DualSettings(self.dual_lr, self.dual_decay, self.shrinkage, self.clip or np.inf)
+    def _dual(self, rounds: int) -> DualSettings:
+        decay = min(0.2, (12 / max(rounds, 1)) ** 2) if self.dual_decay is None else self.dual_decay
+        return DualSettings(self.dual_lr, decay, self.shrinkage, self.clip or np.inf)
 
     def _measure(
         self,
