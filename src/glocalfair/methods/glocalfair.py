@@ -338,6 +338,8 @@ class GLocalFair(Method):
         ):
             multipliers = anchored.multipliers(constraint, pressure, data, members)
             for (attribute, value), v, m in zip(column_names(data.attributes), reached, multipliers, strict=True):
+                if np.isnan(v) and m == 0:
+                    continue  # the client holds nobody of this group
                 name = f"{constraint.rate}({attribute}={value})"
                 told.append({"name": name, "tau": constraint.tau, "violation": float(v), "multiplier": float(m)})
         return told
