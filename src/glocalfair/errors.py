@@ -9,6 +9,10 @@ from collections.abc import Iterable
 class GlocalfairError(ValueError):
     """A mistake in what the user gave us. The message is one line and fit to be shown as it is."""
 
+    def __init__(self, message: str) -> None:
+        # Messages quote what came from outside, and that may hold line breaks.
+        super().__init__("\\n".join(message.splitlines()))
+
 
 def invalid(parameter: str, rule: str, value: object, advice: str = "") -> GlocalfairError:
     """Build the error for one bad value.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from glocalfair.errors import GlocalfairError
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -36,6 +38,10 @@ def text(column: pl.Series, missing_values: Collection[str]) -> pl.Series:
         return integers.zip_with(whole.fill_null(False), column.fill_nan(None).cast(pl.String))
     if column.dtype == pl.Boolean:
         return column.cast(pl.String)
+    if not readable(column):
+        raise GlocalfairError(
+            f"Column '{column.name}' holds lists or records, not single values. Leave it out (drop), or split it first."
+        )
     stripped = column.cast(pl.String).str.strip_chars()
     if column.dtype.is_numeric() or not missing_values:
         return stripped
