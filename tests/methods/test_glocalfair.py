@@ -1,5 +1,6 @@
 """GLocalFair: the anchored dual and the server's half by hand, the ablations, and what really leaves a client."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save
 
 from glocalfair.errors import GlocalfairError
 from glocalfair.local import anchored
@@ -363,6 +365,12 @@ def test_every_byte_that_leaves_a_client_is_declared(method: GLocalFair, extra: 
             np.testing.assert_array_equal(payload["totals"], [int(t.sum()) for t in totals])
         declared = {d.key for d in method.discloses()}
         assert declared == {"weights", "examples", *payload}
+        # As bytes on a wire: a header of names and shapes, then the numbers, eight bytes each.
+        numbers = {"weights": weights, "examples": np.array([update.examples], dtype=np.int64), **payload}
+        wire = save(numbers)
+        header = int.from_bytes(wire[:8], "little")
+        assert set(json.loads(wire[8 : 8 + header])) == declared
+        assert len(wire) == 8 + header + 8 * (len(weights) + 1 + sum(extra.values()))
 
 
 def test_stage_is_plain_training_without_attributes() -> None:
