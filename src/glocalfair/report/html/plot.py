@@ -121,12 +121,16 @@ class Panel:
             parts.append(marker(number, self.px(x), self.py(y), r, class_="dot", data_tip=text))
         self.parts.append(tag("g", *parts, class_=style(number), data_s=series))
 
-    def area(self, upper: Sequence[Point], lower: Sequence[Point], number: int) -> None:
-        """Fill the space between two lines."""
+    def area(
+        self, upper: Sequence[Point], lower: Sequence[Point], number: int, *, series: str | None, aside: bool = False
+    ) -> None:
+        """Fill the space between two lines; `aside`: only while the series is chosen."""
         if len(upper) < 2:
             return
-        d = "M" + "L".join(f"{self.px(x):.1f} {self.py(y):.1f}" for x, y in [*upper, *reversed(lower)]) + "z"
-        self.parts.append(tag("path", d=d, class_=f"area {style(number)}"))
+        held = [(x, min(max(y, self.y.low), self.y.high)) for x, y in [*upper, *reversed(lower)]]
+        d = "M" + "L".join(f"{self.px(x):.1f} {self.py(y):.1f}" for x, y in held) + "z"
+        kind = f"area {style(number)}{' aside' if aside else ''}"
+        self.parts.append(tag("path", d=d, class_=kind, data_s=series))
 
     def dot(self, at: Point, number: int, tip: str, *, r: float = 3.0, kind: str = "dot") -> None:
         """Draw a point that tells its values."""

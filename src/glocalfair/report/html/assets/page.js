@@ -73,7 +73,9 @@
     const series = figure.querySelector("select[data-series]");
     const fade = () => {
       for (const part of all(figure, "[data-s]")) {
-        part.classList.toggle("off", Boolean(series && series.value) && part.dataset.s !== series.value);
+        const chosen = Boolean(series && series.value);
+        part.classList.toggle("off", chosen && part.dataset.s !== series.value);
+        part.classList.toggle("on", chosen && part.dataset.s === series.value);
       }
     };
     const choose = (changed) => {

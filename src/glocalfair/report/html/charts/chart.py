@@ -53,7 +53,7 @@ class Chart:
 
 def arm_legend(arms: Sequence[Arm]) -> tuple[Entry, ...]:
     """Return the legend of arms."""
-    return tuple((arm.label, arm.style, None) for arm in arms)
+    return tuple((arm.label, arm.style, arm.label) for arm in arms)
 
 
 def shown(arm: Arm) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from glocalfair.report.html.arms import Arm
 from glocalfair.report.html.charts.chart import Chart, Choice, Data, View
 from glocalfair.report.html.markup import Html, tag
-from glocalfair.report.html.plot import Axis, Panel, axis, style, thinned, tip
+from glocalfair.report.html.plot import WIDTH, Axis, Panel, axis, drawing, style, thinned, tip
 from glocalfair.report.text import at, figure, is_defined
 
 DOTS = 80
@@ -66,6 +66,8 @@ def _note(arms: Sequence[Arm]) -> str:
 
 def _panel(title: str, samples: Sequence[_Sample]) -> Html:
     values = [v for sample in samples for v, _ in sample.points]
+    if not values:
+        return _nothing(title, samples[0].clients)
     x = axis("lower is fairer", [*values, 0.0], low=0.0, high=1.0)
     rows = Axis("", 0, len(samples), ())
     panel = Panel(title, x, rows, height=76 + _ROW * len(samples), left=10)
@@ -75,6 +77,12 @@ def _panel(title: str, samples: Sequence[_Sample]) -> Html:
         _row(panel, sample, middle)
         described.append(f"{sample.arm.label}: {_summary(sample)}")
     return panel.svg("; ".join(described))
+
+
+def _nothing(title: str, clients: int) -> Html:
+    why = f"Undefined: none of {clients} clients has two groups to compare."
+    lines = tag("text", title, x=2, y=15, class_="head"), tag("text", why, x=2, y=40, class_="name")
+    return drawing(WIDTH, 56, title, why, *lines)
 
 
 def _row(panel: Panel, sample: _Sample, middle: float) -> None:
