@@ -192,10 +192,9 @@ def _factory(model: Any) -> tuple[Factory | None, str]:
 def _config(federation: Federation, method: dict[str, Any], model: str, settings: Mapping[str, Any]) -> Config:
     """Sort the settings into their sections."""
     from glocalfair.registry import method as make_method
-    from glocalfair.registry import methods
 
-    make_method(method["name"], {k: v for k, v in method.items() if k != "name"})
-    fields = {f.name for f in dataclasses.fields(methods()[method["name"]])}
+    made = make_method(method["name"], {k: v for k, v in method.items() if k != "name"})
+    fields = {f.name for f in dataclasses.fields(made)}
     parts: dict[type[Any], dict[str, Any]] = {TrainConfig: dict(TRAINING), RunConfig: {}, ModelConfig: {"name": model}}
     names: dict[type[Any], set[str]] = {ModelConfig: {"hidden"}}
     names |= {kind: {f.name for f in dataclasses.fields(kind)} for kind in (TrainConfig, RunConfig)}

@@ -101,13 +101,17 @@ def _holdings(config: Config, holdings: Mapping[str, Any] | None) -> list[str]:
 
 def _method(config: Config) -> list[str]:
     settings = {k: v for k, v in config.method.items() if k != "name"}
-    method = make_method(config.method["name"], settings)
-    told = [f"  - {d.text}{' (once)' if d.once else ''}" for d in method.discloses()]
+    name, told = str(config.method["name"]), ["  - not known here: it is not a method of glocalfair"]
+    about = f"- {_plain(name)}: a method of one's own"
+    if ":" not in name:  # A card is written from files, which must not make us import what they name.
+        method = make_method(name, settings)
+        about = f"- {method.name}: {method.summary}" + (f" ({method.citation})" if method.citation else "")
+        told = [f"  - {d.text}{' (once)' if d.once else ''}" for d in method.discloses()]
     t = config.train
     return [
         "## Method",
         "",
-        f"- {method.name}: {method.summary}" + (f" ({method.citation})" if method.citation else ""),
+        about,
         f"- Settings: {_plain(json.dumps(settings)) if settings else 'defaults'}",
         f"- Training: {t.optimizer}, lr {t.lr:g}, {plural(t.epochs, 'epoch')} a round, batches of {t.batch_size}, "
         f"{100 * t.participation:.0f} % of the clients in a round",

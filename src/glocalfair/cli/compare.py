@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from glocalfair.cli.own_data import FLAGS, allow_own_model, data_options, data_overrides
+from glocalfair.cli.own_data import FLAGS, allow_own_model, data_options, data_overrides, find_own_code
 from glocalfair.cli.run import SHORT, _check_partition, _setting, _waiting
 from glocalfair.cli.words import WordsCommand
 from glocalfair.errors import GlocalfairError
@@ -70,7 +70,9 @@ def interrupted(progress: ComparisonProgress) -> click.Abort:
 @click.command("compare", cls=WordsCommand, short_help="Compare methods on one federation, over several seeds.")
 @click.argument("experiment", required=False)
 @click.option(
-    "--methods", metavar="a,b|all|paper", help="Which methods; the paper's and glocalfair-paper if not given."
+    "--methods",
+    metavar="a,b|all|paper",
+    help="Which methods, also your own as module:Class; the paper's and glocalfair-paper if not given.",
 )
 @click.option("--seeds", type=int, metavar="N", help="Repeat over N seeds (5 if neither seeds nor folds are given).")
 @click.option("--folds", type=int, metavar="F", help="Repeat over F rotating test folds and pool their counts.")
@@ -128,6 +130,8 @@ def compare_command(
         from glocalfair.report.comparison_progress import ComparisonProgress
 
     layers = read_tuned(tuned) if tuned is not None else {}
+    if any(":" in name for name in (methods or "", *(str(values.get("method")) for values in layers.values()))):
+        find_own_code()
     config, own, name = load_experiment(experiment, settings, list(layers), short)
     # What stands in the file is compared as a matter of course if it is a variant under a name of its own.
     variants = [label for label, values in layers.items() if "method" in values]

@@ -91,9 +91,15 @@ def show_data(federation: Federation, silent: bool, quiet: bool) -> None:
 
 
 def allow_own_model(config: Config) -> None:
-    """Let a model that the user asks for by name be found in the current directory."""
-    if ":" in config.model.name:
+    """Let a model or method that the user asks for by name be found in the current directory."""
+    if _own_code(config):
         find_own_code()
+
+
+def _own_code(config: Config) -> str:
+    """Return what the experiment imports, in words; empty if nothing."""
+    names = {"model": config.model.name, "method": str(config.method["name"])}
+    return " and ".join(f"the {what} '{name}'" for what, name in names.items() if ":" in name)
 
 
 def find_own_code() -> None:
@@ -103,9 +109,9 @@ def find_own_code() -> None:
 
 
 def refuse_import(config: Config, where: Path, allowed: bool) -> None:
-    """Refuse to import a model that a file from somewhere else names, unless the user allows it."""
-    if ":" in config.model.name and not allowed:
+    """Refuse to import a model or method that a file from somewhere else names, unless the user allows it."""
+    own = _own_code(config)
+    if own and not allowed:
         raise GlocalfairError(
-            f"'{where}' asks to import the model '{config.model.name}', which runs its code. If you trust it, add "
-            "--allow-import."
+            f"'{where}' asks to import {own}, which runs its code. If you trust it, add --allow-import."
         )

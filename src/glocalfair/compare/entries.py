@@ -41,7 +41,7 @@ class Entry:
 
 
 def names(text: str, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Read a list of methods: names with commas, ``"all"`` or ``"paper"``; each once.
+    """Read a list of methods: names with commas, ``module:Class``, ``"all"`` or ``"paper"``; each once.
 
     >>> names("fedavg, qffl,fedavg")
     ('fedavg', 'qffl')
@@ -52,7 +52,7 @@ def names(text: str, known: Iterable[str] = ()) -> tuple[str, ...]:
     groups: dict[str, tuple[str, ...]] = {"all": (*ENTRIES, *methods(), *known), "paper": PAPER}
     found: list[str] = []
     for name in filter(None, (part.strip() for part in text.split(","))):
-        if name not in groups and name not in methods() and name not in known:
+        if ":" not in name and name not in groups and name not in methods() and name not in known:
             raise unknown("method", name, [*methods(), *known, *groups])
         found += groups.get(name, (name,))
     if not found:
@@ -67,12 +67,14 @@ def split_settings(
 
     >>> split_settings([("train.lr", 0.1), ("method.qffl.q", 2)])
     ([('train.lr', 0.1)], {'qffl': {'q': 2}})
+    >>> split_settings([("method.my.module:Mine.strength", 2)])
+    ([], {'my.module:Mine': {'strength': 2}})
     """
     allowed = {*methods(), *known}
     common: list[tuple[str, Any]] = []
     settings: dict[str, dict[str, Any]] = {}
     for key, value in overrides:
-        section, *rest = key.split(".")
+        section, *rest = _parts(key)
         if section != "method":
             common.append((key, value))
             continue
@@ -80,13 +82,23 @@ def split_settings(
             example = "For instance: --set method.qffl.q=2"
             raise invalid("--set", "method.NAME.key=value where several methods are compared", key, example)
         name, *path = rest
-        if name not in allowed:
+        if ":" not in name and name not in allowed:
             raise unknown("method", name, allowed)
         place = settings.setdefault(name, {})
         for part in path[:-1]:
             place = place.setdefault(part, {})
         place[path[-1]] = value
     return common, settings
+
+
+def _parts(key: str) -> list[str]:
+    """Split at the dots, but not at those of the module in ``method.package.module:Class.key``."""
+    module, colon, rest = key.partition(":")
+    if not colon:
+        return key.split(".")
+    section, _, module = module.partition(".")
+    name, *path = rest.split(".")
+    return [section, f"{module}:{name}", *path]
 
 
 def choose(labels: Sequence[str], config: Config, *layers: Settings) -> tuple[Entry, ...]:

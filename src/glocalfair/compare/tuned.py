@@ -23,7 +23,7 @@ def read_tuned(path: Path) -> dict[str, dict[str, Any]]:
         raise GlocalfairError(f"'{path}' must hold sections [methods.NAME] with the settings of each method.")
     for label, values in sections.items():
         name = values.get("method", label)
-        if name not in methods():
+        if ":" not in name and name not in methods():
             raise unknown(f"method in '{path}'", name, methods())
     return {label: dict(values) for label, values in sections.items()}
 

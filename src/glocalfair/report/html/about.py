@@ -36,7 +36,8 @@ def _declared(run: Run) -> tuple[str, tuple[str, ...]]:
     from glocalfair.registry import method
 
     try:
-        found = method(run.method, {k: v for k, v in run.config.get("method", {}).items() if k != "name"})
+        settings = {k: v for k, v in run.config.get("method", {}).items() if k != "name"}
+        found = method(run.method, settings, allow_import=False)
     except GlocalfairError:
         return "", ("unknown: this version of glocalfair does not have the method with these settings",)
     return found.summary, tuple(f"{d.text} (once)" if d.once else d.text for d in found.discloses())
