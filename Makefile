@@ -7,10 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 .PHONY: run evidence test test-slow lint types format clean
 
 run: $(VENV)/installed
-	@rm -rf runs/first
-	$(BIN)/glocalfair run adult --method fedavg --output runs/first/fedavg
-	$(BIN)/glocalfair run adult --method glocalfair --output runs/first/glocalfair
-	@$(BIN)/glocalfair report runs/first --output runs/first/report.html
+	$(BIN)/glocalfair compare adult --methods fedavg,glocalfair --partition dirichlet --seeds 5 --output runs/first
+	$(BIN)/glocalfair report runs/first --output runs/first/report.html
 
 evidence: $(VENV)/installed-dev
 	$(BIN)/python experiments/evidence.py
