@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from glocalfair.data.partition import PartitionSpec
 from glocalfair.data.split import SplitSpec
 from glocalfair.errors import GlocalfairError, invalid, unknown
 from glocalfair.options import from_mapping
+from glocalfair.privacy.settings import PrivacyConfig
+from glocalfair.types import Combining
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,14 @@ class ModelConfig:
     hidden: tuple[int, ...] = (32, 16)
     warm_start: str | None = None
     """A ``model.safetensors`` of an earlier run to start from."""
+    norm: Literal["batch", "group"] = "batch"
+    """Norm layers of a picture model."""
+    width: float = 1.0
+    """Factor on the channels of a picture model, for small budgets."""
+    reduce: int = 32
+    """By how much a picture model shrinks the sides: 32 as published; 16 or 8 for small pictures."""
+    pretrained: str | None = None
+    """Weights with torchvision's key names to start a picture model from: a .safetensors, .pt or .pth file."""
 
     def __post_init__(self) -> None:
         if any(size < 1 for size in self.hidden):
@@ -105,6 +116,22 @@ class RunConfig:
 
 
 @dataclass(frozen=True)
+class ServerConfig(Combining):
+    """What the server does against broken and hostile updates, beside the checks that it always makes."""
+
+    max_norm: float = 1000.0
+    """Updates whose step is longer than so many times the round's median step, or than so many times 1 + ‖w‖, are
+    rejected; 0 = none."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.trim < 0.5:
+            raise invalid("server.trim", "at least 0 and below 0.5", self.trim)
+        for name in ("clip", "max_norm"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise invalid(f"server.{name}", "a number of at least 0", getattr(self, name))
+
+
+@dataclass(frozen=True)
 class Config:
     """An experiment. ``data`` and ``method`` hold a name and the options of that dataset or method."""
 
@@ -114,6 +141,8 @@ class Config:
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     method: Mapping[str, Any] = field(default_factory=lambda: {"name": "fedavg"})
+    server: ServerConfig = field(default_factory=ServerConfig)
+    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     run: RunConfig = field(default_factory=RunConfig)
 
 
@@ -122,6 +151,8 @@ _SECTIONS = {
     "split": SplitSpec,
     "model": ModelConfig,
     "train": TrainConfig,
+    "server": ServerConfig,
+    "privacy": PrivacyConfig,
     "run": RunConfig,
 }
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,14 +22,18 @@ from glocalfair.data.federation import build
 from glocalfair.data.frame.schema import FrameSchema
 from glocalfair.data.holdings import who_holds_what
 from glocalfair.data.registry import load as load_data
+from glocalfair.engines.rounds import threads
 from glocalfair.engines.simulator import Simulator
 from glocalfair.engines.state import SimulationState
 from glocalfair.errors import GlocalfairError
-from glocalfair.local.network import MLPNetwork, network
+from glocalfair.local.network import network
 from glocalfair.metrics import accuracy, eod, pooled, summarise
+from glocalfair.privacy import check as check_privacy
+from glocalfair.privacy import uncovered
 from glocalfair.registry import method as make_method
 from glocalfair.runs import RunDirectory, read_safetensors
 from glocalfair.types import Federation, Floats
+from glocalfair.vision.pretrained import load_pretrained
 
 OnRound = Callable[[Mapping[str, Any]], None]
 
@@ -67,10 +70,10 @@ class Experiment:
             federation = dataclasses.replace(federation, about=preprocessing(dataset, encoder))
         if not any(len(client.train) for client in federation.clients):
             raise GlocalfairError("No client has a training row. Use more data, or larger parts in [split].")
-        inputs = int(np.prod(federation.x.shape[1:]))
-        module = models.build(config.model.name, inputs, config.run.seed, config.model.hidden, factory)
+        module = _model(config, federation, factory)
         net = network(module)
-        simulator = Simulator(federation, net, method, config.train, config.run)
+        simulator = Simulator(federation, net, method, config.train, config.run, config.server, config.privacy)
+        check_privacy(config.privacy, method, net.layout.size, net.layout.trainable, config.train.early_stopping)
         initial = net.layout.flatten(module).numpy()
         if config.model.warm_start:
             initial = _warm_start(Path(config.model.warm_start), simulator)
@@ -81,32 +84,51 @@ class Experiment:
         directory: RunDirectory | None = None,
         state: SimulationState | None = None,
         on_round: OnRound | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> dict[str, Any]:
-        """Run from the beginning, or on from a saved state, to the result."""
-        return self.complete(directory, state, on_round).result
+        """Run from the beginning, or on from a saved state, to the result.
+
+        Parameters
+        ----------
+        directory
+            Where the run is written; nowhere if None.
+        state
+            What `RunDirectory.resume` gave; None for the beginning.
+        on_round
+            Called with the record of each round.
+        stop
+            Asked after each round; if it says yes, everything is saved and KeyboardInterrupt is raised.
+        """
+        return self.complete(directory, state, on_round, stop).result
 
     def complete(
         self,
         directory: RunDirectory | None = None,
         state: SimulationState | None = None,
         on_round: OnRound | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> Finished:
         """Do the same as `run`, and return the final weights as well."""
-        begun = time.perf_counter()
+        # The rounds before an interruption count: a resumed run took as long as all its rounds.
+        begun = time.perf_counter() - (0.0 if directory is None else directory.seconds())
         simulator = self.simulator
         state = state or simulator.start(self.initial)
         if directory is not None:
             directory.save_federation(vars(who_holds_what(self.federation)))
-        with _threads(simulator):
+        with threads(simulator.network):
             while not simulator.finished(state):
                 started = time.perf_counter()
                 state, record = simulator.step(state)
+                over = simulator.finished(state)
+                stopped = stop is not None and stop() and not over
                 if directory is not None:
                     directory.append(record, round(time.perf_counter() - started, 6))
-                    if state.round % self.config.run.checkpoint_every == 0 or simulator.finished(state):
+                    if state.round % self.config.run.checkpoint_every == 0 or over or stopped:
                         directory.save_state(state)
                 if on_round is not None:
                     on_round(record)
+                if stopped:
+                    raise KeyboardInterrupt
             finished = self._finish(state, directory, begun)
         if directory is not None:
             self.save(directory, finished)
@@ -125,6 +147,12 @@ class Experiment:
             "versions": {"glocalfair": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
             **summarise(overall, local, names, seed=self.config.run.seed),
         }
+        if self.config.privacy.on:
+            result["privacy"] = {
+                **dataclasses.asdict(self.config.privacy),
+                "epsilon": simulator.epsilon(state.round),
+                "without_noise": list(uncovered(simulator.method)),
+            }
         if "profile" in self.federation.about:
             profile = self.federation.about["profile"]
             result["data"] = {name: profile[name] for name in ("rows", "dropped", "warnings")}
@@ -143,7 +171,8 @@ class Experiment:
         directory.save_model(tensors, {"model": model})
         bundle = self.bundle(finished.weights)
         if bundle is not None:
-            bundle.save(directory.path / BUNDLE)
+            with directory.writing():
+                bundle.save(directory.path / BUNDLE)
         directory.save_result({**finished.result, "counts": finished.counts})
 
     def module(self, weights: Floats) -> torch.nn.Module:
@@ -172,6 +201,16 @@ class Experiment:
         )
 
 
+def _model(config: Config, federation: Federation, factory: models.Factory | None) -> torch.nn.Module:
+    """Make the model for these inputs; pictures have a shape, rows of a table a length."""
+    told, shape = config.model, federation.x.shape[1:]
+    pictures = models.PictureSettings(shape[0], told.norm, told.width, told.reduce) if len(shape) == 3 else None
+    module = models.build(told.name, int(np.prod(shape)), config.run.seed, told.hidden, factory, pictures)
+    if told.pretrained:
+        load_pretrained(module, Path(told.pretrained))
+    return module
+
+
 def _warm_start(path: Path, simulator: Simulator) -> Floats:
     """Read saved weights and check that they fit the model."""
     layout = simulator.network.layout
@@ -185,15 +224,3 @@ def _warm_start(path: Path, simulator: Simulator) -> Floats:
                 "Use the same data options and model as the run that wrote it."
             )
     return np.concatenate([tensors[name].reshape(-1) for name in layout.names])
-
-
-@contextlib.contextmanager
-def _threads(simulator: Simulator) -> Iterator[None]:
-    """Small matrices are slower on many threads; a cohort of MLPs runs on one for each worker."""
-    before = torch.get_num_threads()
-    if isinstance(simulator.network, MLPNetwork):
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

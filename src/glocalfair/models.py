@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
@@ -11,6 +13,9 @@ from torch import nn
 
 from glocalfair.errors import GlocalfairError, invalid, unknown
 from glocalfair.rng import generator
+from glocalfair.vision.layers import Norm
+from glocalfair.vision.mobilenet import MobileNetV2
+from glocalfair.vision.resnet import ResNet34
 
 
 class MLP(nn.Module):
@@ -38,11 +43,30 @@ Factory = Callable[[int], nn.Module]
 MODELS: dict[str, tuple[Callable[..., nn.Module], str]] = {
     "mlp": (MLP, "fully connected layers with ReLU; hidden = [32, 16] as in the paper"),
     "linear": (lambda inputs: MLP(inputs, ()), "logistic regression"),
+    "resnet34": (ResNet34, "for pictures; the paper's for CelebA. Settings: norm, width, reduce, pretrained"),
+    "mobilenet_v2": (MobileNetV2, "for pictures; the paper's for UTKFace. Settings: norm, width, reduce, pretrained"),
 }
+PICTURES = ("resnet34", "mobilenet_v2")
+"""Models that take pictures ``[rows, channels, height, width]``."""
+
+
+@dataclass(frozen=True)
+class PictureSettings:
+    """How a picture model is made; see `glocalfair.vision`."""
+
+    channels: int = 3
+    norm: Norm = "batch"
+    width: float = 1.0
+    reduce: int = 32
 
 
 def build(
-    name: str, inputs: int, seed: int, hidden: Sequence[int] = (32, 16), factory: Factory | None = None
+    name: str,
+    inputs: int,
+    seed: int,
+    hidden: Sequence[int] = (32, 16),
+    factory: Factory | None = None,
+    pictures: PictureSettings | None = None,
 ) -> nn.Module:
     """Make a model with seeded weights.
 
@@ -59,6 +83,8 @@ def build(
         Sizes of the hidden layers of the ``mlp``.
     factory
         Makes the model instead; `name` is then only a name.
+    pictures
+        How to make a picture model; None for data that are no pictures.
 
     Examples
     --------
@@ -69,11 +95,17 @@ def build(
         torch.manual_seed(int(generator(seed, "model").integers(2**62)))
         if factory is not None or ":" in name:
             return _made(name, factory or _imported(name), inputs)
-        if name == "mlp":
-            return MLP(inputs, hidden)
         if name not in MODELS:
             raise unknown("model", name, MODELS)
-        return MODELS[name][0](inputs)
+        if (name in PICTURES) != (pictures is not None):
+            fitting = [known for known in MODELS if (known in PICTURES) == (pictures is not None)]
+            what = "a table" if pictures is None else "pictures"
+            raise GlocalfairError(
+                f"Model '{name}' does not fit these data, which are {what}. Use {' or '.join(fitting)}."
+            )
+        if pictures is not None:
+            return MODELS[name][0](**dataclasses.asdict(pictures))
+        return MLP(inputs, hidden) if name == "mlp" else MODELS[name][0](inputs)
 
 
 def _made(name: str, factory: Factory, inputs: int) -> nn.Module:

@@ -62,6 +62,9 @@ class Dataset:
         The names of the codes in `owner`.
     images
         uint8 pictures ``[rows, channels, height, width]`` instead of (or beside) the two matrices, else None.
+    unit
+        Number of what must not be torn apart (a person with several pictures), for each row: all rows of a unit go
+        to one part of one client, or to the global test set. None: every row by itself.
     about
         Plain values that go with the data, such as the schema of the user's own table.
     """
@@ -77,6 +80,7 @@ class Dataset:
     owner: Ints | None = None
     owner_names: tuple[str, ...] = ()
     images: npt.NDArray[np.uint8] | None = None
+    unit: Ints | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -168,6 +172,20 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True)
+class Combining:
+    """How the server guards the combination of updates (`glocalfair.aggregation.robust`); the default is none."""
+
+    combine: Literal["mean", "trimmed-mean", "median"] = "mean"
+    """Each weight is combined over the clients by their coefficients: as mean, trimmed mean or median."""
+    trim: float = 0.2
+    """Share of the coefficients that a trimmed mean cuts off at each end."""
+    clip: float = 0.0
+    """The longest step ‖w_k − w‖ that a client may take; longer ones are shortened. 0 = as long as they like."""
+    clip_by: Literal["median", "absolute"] = "median"
+    """Whether `clip` is a multiple of the round's median step or a length."""
+
+
+@dataclass(frozen=True)
 class RoundContext:
     """What everybody knows about a round. Rounds count from 1; `participants` is sorted."""
 
@@ -178,6 +196,7 @@ class RoundContext:
     training: TrainingSettings
     trainable: int
     """The first `trainable` entries of a weight vector are trained; the rest are BatchNorm statistics."""
+    combining: Combining = Combining()
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +223,10 @@ class Received:
     validation_logits: Floats | None = None
     rounds: int = 0
     """How many rounds the run is to have."""
+    weights: Floats | None = None
+    """The received model itself."""
+    trainable: int | None = None
+    """How many of the weights are trained; None for all."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,8 @@ from glocalfair.types import Dataset
 class DatasetEntry:
     """A dataset by name: its options (a frozen dataclass of simple fields) and the function that loads it.
 
-    A module of `glocalfair.data` that defines ``DATASET = DatasetEntry(...)`` is found by itself.
+    A module of `glocalfair.data` that defines ``DATASET = DatasetEntry(...)``, or ``DATASETS`` with several, is found
+    by itself. A set of pictures also has `prepare` (list and decode, with progress) and `get` (where the user gets it).
     """
 
     name: str
@@ -21,3 +22,5 @@ class DatasetEntry:
     options: type[Any]
     load: Callable[[Any], Dataset]
     licence: str = ""
+    prepare: Callable[..., Any] | None = None
+    get: str = ""

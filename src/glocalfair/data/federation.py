@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from glocalfair.data.cells import Cells, attribute_cells
+from glocalfair.data.cells import Cells
 from glocalfair.data.encoder import Encoder
-from glocalfair.data.partition import Assignment, PartitionSpec, Rows, assign
+from glocalfair.data.partition import PartitionSpec, Rows, assign
 from glocalfair.data.split import TEST, TRAIN, VALIDATION, SplitSpec, client_parts, global_test
+from glocalfair.data.units import units_of
 from glocalfair.errors import GlocalfairError
 from glocalfair.types import Client, Dataset, Federation, Ints
 
@@ -40,20 +41,27 @@ def build(dataset: Dataset, partition: PartitionSpec, split: SplitSpec, seed: in
     ([('client-00', 158), ('client-01', 158)], 100)
     """
     check(dataset)
-    cells = attribute_cells(dataset.groups, dataset.attributes)
-    tested = global_test(dataset.label, cells, split, seed)
+    units = units_of(dataset)
+    tested = global_test(units.label, units.cells, split, seed)
     rest = np.flatnonzero(~tested)
     rows = Rows(
-        label=dataset.label[rest],
-        cells=_occurring(cells, rest),
-        owner=None if dataset.owner is None else dataset.owner[rest],
+        label=units.label[rest],
+        cells=_occurring(units.cells, rest),
+        owner=None if units.owner is None else units.owner[rest],
         owner_names=dataset.owner_names,
+        size=units.size[rest],
     )
     assignment = assign(rows, partition, seed)
     held = assignment.codes >= 0
     parts = client_parts(assignment.codes[held], rows.label[held], _occurring(rows.cells, held), split, seed)
-    clients = _clients(rest[held], assignment, held, parts)
-    encoder = Encoder.fit(dataset, rest[held][parts == TRAIN]) if dataset.images is None else None
+    # From units to rows: who holds each row (−1: nobody), and in which part.
+    holder = np.full(len(units.label), -1, dtype=np.int64)
+    part = np.full(len(units.label), TRAIN, dtype=np.int8)
+    holder[rest], part[rest[held]] = assignment.codes, parts
+    holder, part, tested = holder[units.of_row], part[units.of_row], tested[units.of_row]
+    mine = np.flatnonzero(holder >= 0)
+    clients = _clients(mine, holder[mine], assignment.names, part[mine])
+    encoder = Encoder.fit(dataset, mine[part[mine] == TRAIN]) if dataset.images is None else None
     x: npt.NDArray[Any] | None = encoder.transform(dataset) if encoder else dataset.images
     assert x is not None
     return Federation(
@@ -65,7 +73,7 @@ def build(dataset: Dataset, partition: PartitionSpec, split: SplitSpec, seed: in
         clients=clients,
         test=np.flatnonzero(tested),
         feature_names=encoder.names if encoder else (),
-        unused=len(rest) - int(held.sum()),
+        unused=len(dataset) - len(mine) - int(tested.sum()),
     ), encoder
 
 
@@ -78,21 +86,19 @@ def _occurring(cells: Cells, rows: npt.NDArray[np.generic]) -> Cells:
     return Cells(renumbered[codes], tuple(cells.names[code] for code in left))
 
 
-def _clients(
-    rows: Ints, assignment: Assignment, held: npt.NDArray[np.bool_], parts: npt.NDArray[np.int8]
-) -> tuple[Client, ...]:
+def _clients(rows: Ints, holder: Ints, names: tuple[str, ...], parts: npt.NDArray[np.int8]) -> tuple[Client, ...]:
     """Cut the row numbers into three parts for each client that has rows, sorted by name."""
-    key = assignment.codes[held].astype(np.int64) * 3 + parts
+    key = holder.astype(np.int64) * 3 + parts
     # Stable, so row numbers ascend inside each part whatever the order of the clients.
     order = rows[np.argsort(key, kind="stable")]
-    edges = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=3 * len(assignment.names)))]).tolist()
+    edges = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=3 * len(names)))]).tolist()
 
     def part(code: int, which: int) -> Ints:
         return order[edges[3 * code + which] : edges[3 * code + which + 1]]
 
     return tuple(
         Client(name, part(code, TRAIN), part(code, VALIDATION), part(code, TEST))
-        for name, code in sorted(zip(assignment.names, range(len(assignment.names)), strict=True))
+        for name, code in sorted(zip(names, range(len(names)), strict=True))
         if edges[3 * code + 3] > edges[3 * code]
     )
 

@@ -30,11 +30,11 @@ class PartitionSpec:
     clients
         Number of clients K. `by_group` and `by_column` find their clients in the data and do not use it.
     alpha
-        Heterogeneity of `dirichlet` and `power_law`: small is uneven, large is nearly IID.
+        Heterogeneity of `dirichlet`, `power_law` and `sizes_dirichlet`: small is uneven, large is nearly IID.
     min_rows
         The least rows of a client, over all its parts. With 0, clients without rows are left out.
     mean, variance
-        Of the client sizes of `sizes`.
+        Of the client sizes of `sizes` and `sizes_dirichlet`.
     draws
         How many draws may fail `min_rows` before it is an error.
     """
@@ -68,6 +68,8 @@ class Rows:
     cells: Cells
     owner: Ints | None = None
     owner_names: tuple[str, ...] = ()
+    size: Ints | None = None
+    """How many rows of the data an entry stands for, where it is a unit (a person); None: each for one."""
 
     def __len__(self) -> int:
         return len(self.label)
@@ -80,9 +82,11 @@ class Assignment:
     codes: Ints
     names: tuple[str, ...]
 
-    def sizes(self) -> Ints:
-        """Return the number of rows of each client."""
-        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
+    def sizes(self, weight: Ints | None = None) -> Ints:
+        """Return the number of rows of each client; an entry counts `weight` rows."""
+        held = self.codes >= 0
+        weights = None if weight is None else weight[held]
+        return np.bincount(self.codes[held], weights, minlength=len(self.names)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -133,10 +137,34 @@ def sizes(rows: Rows, spec: PartitionSpec, rng: np.random.Generator) -> Assignme
         drawn = rng.gamma(spec.mean / scale, scale, size=spec.clients)
     # The mean leaves room, one draw may not: then all clients shrink by the same factor.
     drawn *= min(1.0, len(rows) / drawn.sum())
-    edges = np.rint(np.cumsum(drawn)).astype(np.int64)
+    counts = np.diff(np.rint(np.cumsum(drawn)).astype(np.int64), prepend=0)
     codes = np.full(len(rows), -1, dtype=np.int32)
-    codes[rng.permutation(len(rows))[: edges[-1]]] = np.repeat(np.arange(spec.clients), np.diff(edges, prepend=0))
+    if spec.name == "sizes":
+        codes[rng.permutation(len(rows))[: counts.sum()]] = np.repeat(np.arange(spec.clients), counts)
+        return Assignment(codes, _numbered(spec.clients))
+    stock = [rng.permutation(np.flatnonzero(rows.cells.codes == cell)) for cell in range(len(rows.cells.names))]
+    for client in rng.permutation(spec.clients):
+        left = np.array([len(cell) for cell in stock])
+        for cell, taken in enumerate(_mixed(counts[client], left, spec.alpha * len(stock), rows, rng)):
+            codes[stock[cell][:taken]] = client
+            stock[cell] = stock[cell][taken:]
     return Assignment(codes, _numbered(spec.clients))
+
+
+def _mixed(count: int, left: Ints, concentration: float, rows: Rows, rng: np.random.Generator) -> Ints:
+    """Draw how many rows of each cell a client takes: Dirichlet around the overall mix, within what is left."""
+    overall = np.bincount(rows.cells.codes, minlength=len(left)) / len(rows)
+    share = rng.dirichlet(np.maximum(concentration * overall, 1e-3))
+    taken = np.zeros(len(left), dtype=np.int64)
+    while (missing := count - int(taken.sum())) > 0:
+        open_cells = taken < left
+        # Where a wanted cell has run out, the others give more.
+        weight = np.where(open_cells, share, 0.0)
+        weight = weight / weight.sum() if weight.sum() > 0 else open_cells / open_cells.sum()
+        ideal = np.cumsum(weight) * missing
+        step = np.diff(np.rint(ideal).astype(np.int64), prepend=0)
+        taken = np.minimum(taken + step, left)
+    return taken
 
 
 def dirichlet(rows: Rows, spec: PartitionSpec, rng: np.random.Generator) -> Assignment:
@@ -179,6 +207,11 @@ PARTITIONS: Mapping[str, PartitionEntry] = MappingProxyType(
             "client sizes of given mean and variance, the rest unused",
             ("clients", "mean", "variance"),
         ),
+        "sizes_dirichlet": PartitionEntry(
+            sizes,
+            "the same sizes, and each client's mix of attribute cells drawn from Dir(α) around the overall one",
+            ("clients", "mean", "variance", "alpha"),
+        ),
     }
 )
 
@@ -188,6 +221,10 @@ _ADVICE = {
     "mean": "a larger 'mean'",
     "variance": "a smaller 'variance'",
 }
+
+
+def _total(rows: Rows) -> int:
+    return len(rows) if rows.size is None else int(rows.size.sum())
 
 
 def assign(rows: Rows, spec: PartitionSpec, seed: int) -> Assignment:
@@ -200,17 +237,17 @@ def assign(rows: Rows, spec: PartitionSpec, seed: int) -> Assignment:
     entry = PARTITIONS[spec.name]
     best, least = None, -1
     # More clients than rows can serve: no draw will do, so one is enough to name a client.
-    hopeless = not entry.random or ("clients" in entry.options and spec.clients * spec.min_rows > len(rows))
+    hopeless = not entry.random or ("clients" in entry.options and spec.clients * spec.min_rows > _total(rows))
     draws = 1 if hopeless else spec.draws
     for attempt in range(draws):
         drawn = entry.function(rows, spec, generator(seed, "partition", attempt))
-        fewest = int(drawn.sizes().min(initial=len(rows)))
+        fewest = int(drawn.sizes(rows.size).min(initial=_total(rows)))
         if fewest >= spec.min_rows:
             return drawn
         if fewest > least:
             best, least = drawn, fewest
     assert best is not None
-    name = best.names[int(np.argmin(best.sizes()))]
+    name = best.names[int(np.argmin(best.sizes(rows.size)))]
     drawn_text = f" in the best of {draws} draws" if draws > 1 else ""
     advice = [_ADVICE[option] for option in entry.options] + ["a smaller 'min_rows'"]
     raise GlocalfairError(

@@ -1,4 +1,4 @@
-"""Finds the datasets: every module of this package that defines ``DATASET``."""
+"""Finds the datasets: every module of this package that defines ``DATASET``, or ``DATASETS`` with several."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def datasets() -> Mapping[str, DatasetEntry]:
     package = importlib.import_module("glocalfair.data")
     found: dict[str, DatasetEntry] = {}
     for info in pkgutil.iter_modules(package.__path__, "glocalfair.data."):
-        entry = getattr(importlib.import_module(info.name), "DATASET", None)
-        if isinstance(entry, DatasetEntry):
-            assert entry.name not in found, f"two modules define the dataset {entry.name!r}"
-            found[entry.name] = entry
+        module = importlib.import_module(info.name)
+        for entry in (getattr(module, "DATASET", None), *getattr(module, "DATASETS", ())):
+            if isinstance(entry, DatasetEntry):
+                assert entry.name not in found, f"two modules define the dataset {entry.name!r}"
+                found[entry.name] = entry
     return MappingProxyType(dict(sorted(found.items())))
 
 
