@@ -14,10 +14,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,17 @@ def jsonable(value: Any) -> Any:
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file in one step: readers see the old content or the new, never a part."""
     temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        # A full disk needs the room.
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
 
 
 class RunDirectory:
@@ -85,7 +92,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """Open an existing run directory."""
+        """Open an existing run directory, to read it."""
         run = cls(path)
         if not run.config.exists():
             raise GlocalfairError(f"'{path}' is not a run directory: it has no config.toml.")
@@ -95,9 +102,24 @@ class RunDirectory:
         """Return the configuration that the run was made with."""
         return configuration.load(str(self.config))
 
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Say what a disk that refuses to be written to leaves behind, and how to go on."""
+        try:
+            yield
+        except OSError as error:
+            raise GlocalfairError(
+                f"Cannot write to '{self.path}': {error.strerror or error}. What was saved before is intact: "
+                f"put that right and continue with: glocalfair run --resume {self.path}"
+            ) from error
+
+    def _write(self, path: Path, content: bytes) -> None:
+        with self.writing():
+            write_atomically(path, content)
+
     def save_federation(self, holdings: Mapping[str, Any]) -> None:
         """Write who holds what, for those who read the run without its data."""
-        write_atomically(self.federation, json.dumps(jsonable(holdings), ensure_ascii=False).encode())
+        self._write(self.federation, json.dumps(jsonable(holdings), ensure_ascii=False).encode())
 
     def append(self, record: Mapping[str, Any], seconds: float) -> None:
         """Add a round to the log."""
@@ -105,23 +127,41 @@ class RunDirectory:
             (self.rounds, record),
             (self.timing, {"round": record["round"], "seconds": seconds}),
         ):
-            with path.open("a", encoding="utf-8") as file:
+            with self.writing(), path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(jsonable(line), ensure_ascii=False) + "\n")
 
     def load_rounds(self) -> list[dict[str, Any]]:
         """Return all complete records of the log."""
-        lines = self.rounds.read_text(encoding="utf-8").split("\n")
-        return [json.loads(line) for line in lines[:-1] if line]
+        return _records(self.rounds)
 
-    def truncate(self, rounds: int) -> None:
-        """Cut both logs back to the first so many rounds, dropping a half-written line."""
-        for path in (self.rounds, self.timing):
-            lines = path.read_text(encoding="utf-8").split("\n")[:rounds] if path.exists() else []
-            write_atomically(path, "".join(f"{line}\n" for line in lines if line).encode())
+    def seconds(self) -> float:
+        """Return how long the rounds of the log took."""
+        return sum(float(line["seconds"]) for line in _records(self.timing))
+
+    def resume(self) -> SimulationState | None:
+        """Return the state to go on from, None for the beginning; cut the logs back to it.
+
+        Lines of rounds after the checkpoint, a half-written line and half-written files go: those rounds come again.
+        """
+        state = self.load_state() if self.checkpoint.exists() else None
+        with self.writing():
+            done = state.round if state else 0
+            if _cut(self.rounds, done) < done:
+                raise GlocalfairError(
+                    f"'{self.rounds}' lacks rounds that the checkpoint has behind it: it was changed. "
+                    f"Remove '{self.checkpoint.name}' to begin again with --resume."
+                )
+            _cut(self.timing, done)
+            for leftover in self.path.glob(".*.tmp"):
+                leftover.unlink()
+        return state
 
     def save_state(self, state: SimulationState) -> None:
-        """Write the checkpoint in one file, in one step."""
+        """Write the checkpoint in one file, in one step, after the log of the rounds that it has behind it."""
         from safetensors.numpy import save
+
+        with self.writing():
+            _to_disk(self.rounds)
 
         arrays: dict[str, np.ndarray[Any, Any]] = {"server": state.server.weights}
         scalars: dict[str, Any] = {"round": state.round, "patience": state.patience}
@@ -134,7 +174,7 @@ class RunDirectory:
         for client, values in state.clients.items():
             _pack(f"client/{client}/", values, arrays, scalars)
         contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        write_atomically(self.checkpoint, save(contiguous, {"glocalfair": json.dumps(scalars)}))
+        self._write(self.checkpoint, save(contiguous, {"glocalfair": json.dumps(scalars)}))
 
     def load_state(self) -> SimulationState:
         """Read the checkpoint."""
@@ -163,12 +203,12 @@ class RunDirectory:
         from safetensors.numpy import save
 
         contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-        write_atomically(self.model, save(contiguous, {"glocalfair": json.dumps(jsonable(about))}))
+        self._write(self.model, save(contiguous, {"glocalfair": json.dumps(jsonable(about))}))
 
     def save_result(self, result: Mapping[str, Any]) -> None:
         """Write the final metrics."""
         text = json.dumps(jsonable(result), ensure_ascii=False, indent=1)
-        write_atomically(self.result, text.encode())
+        self._write(self.result, text.encode())
 
     def load_result(self) -> dict[str, Any]:
         """Return the final metrics."""
@@ -176,6 +216,27 @@ class RunDirectory:
             raise GlocalfairError(f"The run in '{self.path}' is not finished. Continue it with --resume.")
         content: dict[str, Any] = json.loads(self.result.read_text(encoding="utf-8"))
         return content
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    """Read the complete lines of a log; the last one may be half-written, even half a letter."""
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def _cut(path: Path, rounds: int) -> int:
+    """Cut a log back to its first so many lines and return how many it has: in place, a full disk has room for that."""
+    path.touch()
+    lines = path.read_bytes().split(b"\n")[:-1][:rounds]
+    os.truncate(path, sum(len(line) + 1 for line in lines))
+    return len(lines)
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until a file has reached the disk: a checkpoint must not outlive its log when the power fails."""
+    if path.exists():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def _pack(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from glocalfair.cli.stopping import handling
 from glocalfair.errors import GlocalfairError, unknown
 
 FAILED = 2
@@ -34,7 +36,9 @@ class Group(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode, **extra)
         try:
-            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            # What ends a process politely is Ctrl-C to us.
+            with handling(signal.default_int_handler, signal.SIGTERM):
+                code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
             _fail(_one_line(error))
         except click.Abort as error:

@@ -31,7 +31,7 @@ SHORT = {
 @click.command("run", cls=WordsCommand, short_help="Train on one federation and show how fair the model is.")
 @click.argument("experiment", required=False)
 @data_options
-@click.option("--method", metavar="NAME", help="A method of 'glocalfair list methods'.")
+@click.option("--method", metavar="NAME", help="A method of 'glocalfair list methods', or your own: module:Class.")
 @click.option("--partition", metavar="NAME", help="Who holds what: a name of 'glocalfair list partitions'.")
 @click.option("--clients", type=int, metavar="K", help="Number of organisations, where the partition takes it.")
 @click.option("--alpha", type=float, metavar="A", help="Heterogeneity, where the partition takes it: small is uneven.")
@@ -40,7 +40,7 @@ SHORT = {
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the run is written.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key, such as train.lr=0.05.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN_DIR", help="Continue an interrupted run.")
-@click.option("--allow-import", is_flag=True, help="With --resume: import the own model that the run names.")
+@click.option("--allow-import", is_flag=True, help="With --resume: import the own code that the run names.")
 @click.option("--quiet", is_flag=True, help="Print nothing but the run directory.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object and nothing else.")
 def run_command(
@@ -78,8 +78,7 @@ def run_command(
     else:
         ready = _ready(experiment, overrides, quiet, as_json)
         name = Path(experiment or short["data"]).stem
-        directory = _directory(output or _free(name, ready.config), ready.config)
-        result = _train(ready, directory, None, quiet or as_json)
+        result = _begin(ready, output or _free(name, ready), quiet or as_json)
     if as_json:
         from glocalfair.runs import jsonable
 
@@ -106,10 +105,12 @@ def _ready(experiment: str | None, overrides: list[tuple[str, Any]], quiet: bool
     return _prepare(config, quiet, as_json)
 
 
-def _directory(path: Path, config: Config) -> RunDirectory:
+def _begin(ready: Experiment, path: Path, silent: bool) -> dict[str, Any]:
+    from glocalfair.lock import locked
     from glocalfair.runs import RunDirectory
 
-    return RunDirectory.create(path, config)
+    with locked(path):
+        return _train(ready, RunDirectory.create(path, ready.config), None, silent)
 
 
 def _check_partition(config: Config, overrides: list[tuple[str, Any]]) -> None:
@@ -124,6 +125,7 @@ def _check_partition(config: Config, overrides: list[tuple[str, Any]]) -> None:
 
 
 def _resume(path: Path, quiet: bool, as_json: bool, allow_import: bool) -> dict[str, Any]:
+    from glocalfair.lock import locked
     from glocalfair.runs import RunDirectory
 
     silent = quiet or as_json
@@ -142,9 +144,8 @@ def _resume(path: Path, quiet: bool, as_json: bool, allow_import: bool) -> dict[
     allow_own_model(config)
     ready = _prepare(config, quiet, as_json)
     _check_data(directory, ready)
-    state = directory.load_state() if directory.checkpoint.exists() else None
-    directory.truncate(state.round if state else 0)
-    return _train(ready, directory, state, silent)
+    with locked(path):
+        return _train(ready, directory, directory.resume(), silent)
 
 
 def _check_data(directory: RunDirectory, ready: Experiment) -> None:
@@ -175,9 +176,9 @@ def _waiting(silent: bool) -> Any:
     return err.status("Loading torch and the data …")
 
 
-def _free(name: str, config: Config) -> Path:
+def _free(name: str, ready: Experiment) -> Path:
     """Return the usual place of a run, numbered if it is taken."""
-    base = f"{name}-{config.method['name']}-seed{config.run.seed}"
+    base = f"{name}-{ready.simulator.method.name}-seed{ready.config.run.seed}"
     path, number = Path("runs") / base, 2
     while path.exists():
         path, number = Path("runs") / f"{base}-{number}", number + 1
@@ -185,6 +186,7 @@ def _free(name: str, config: Config) -> Path:
 
 
 def _train(ready: Experiment, directory: RunDirectory, state: Any, silent: bool) -> dict[str, Any]:
+    from glocalfair.cli.stopping import Stop
     from glocalfair.report.overview import overview
     from glocalfair.report.progress import Progress
 
@@ -195,10 +197,9 @@ def _train(ready: Experiment, directory: RunDirectory, state: Any, silent: bool)
     done = state.round if state else 0
     progress = Progress(ready.config.train.rounds, done, silent)
     try:
-        with progress:
-            result = ready.run(directory, state, progress.update)
+        with progress, Stop() as stop:
+            result = ready.run(directory, state, progress.update, stop)
     except KeyboardInterrupt as error:
-        # `state` may be a few rounds older than the log; --resume sorts that out.
         raise click.Abort(
             f"Interrupted after round {progress.round}. Continue with: glocalfair run --resume {directory.path}"
         ) from error

@@ -12,6 +12,7 @@ from typing import Any
 
 from glocalfair import config as configuration
 from glocalfair.experiment import Experiment, OnRound
+from glocalfair.lock import locked
 from glocalfair.runs import RunDirectory
 
 
@@ -36,10 +37,8 @@ def execute(values: Mapping[str, Any], path: str, on_round: OnRound | None = Non
     config = configuration.build(values)
     directory = RunDirectory(Path(path))
     ready = Experiment.prepare(config)
-    state = None
-    if directory.config.exists():
-        state = directory.load_state() if directory.checkpoint.exists() else None
-        directory.truncate(state.round if state else 0)
-    else:
-        directory = RunDirectory.create(directory.path, config)
-    ready.run(directory, state, on_round)
+    with locked(directory.path):
+        state = directory.resume() if directory.config.exists() else None
+        if not directory.config.exists():
+            RunDirectory.create(directory.path, config)
+        ready.run(directory, state, on_round)
