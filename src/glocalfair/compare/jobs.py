@@ -85,7 +85,9 @@ class Job:
         directory = RunDirectory(self.path)
         if not directory.config.exists():
             return False
-        change = first_change(configuration.read(str(directory.config)), configuration.to_mapping(self.config))
+        # Built once more: a run from before a setting existed has used its default.
+        before = configuration.to_mapping(configuration.build(configuration.read(str(directory.config))))
+        change = first_change(before, configuration.to_mapping(self.config))
         if change:
             raise GlocalfairError(
                 f"'{self.path}' holds a run with other settings ({change}). Choose another --output or remove it."

@@ -1,16 +1,68 @@
-"""Updates are checked before they are used: one broken client must not break everybody's model."""
+"""Updates are checked before they are used: one broken or hostile client must not break everybody's model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from glocalfair.types import ClientUpdate
+from glocalfair.aggregation.robust import step_norms
+from glocalfair.methods.base import Disclosure, Method
+from glocalfair.types import ClientInfo, ClientUpdate, Floats, ServerState, Value
+
+MOST_EXAMPLES = 10**9
+"""More rows than this nobody enrols with: a count is also a weight."""
+MOST_LOSS = 1e12
+"""No row has a higher loss: sums over a federation stay finite."""
+COUNTS = ("totals", "group_counts", "group_rates")
 
 
-def problem(update: ClientUpdate, size: int, enrolled: int) -> str | None:
-    """Return why an update must not be used, or None if it may.
+@dataclass(frozen=True)
+class Expected:
+    """What an honest client sends: what the method declares, and for how many groups."""
+
+    method: Method
+    groups: int = 0
+
+    def enrolment(self, info: ClientInfo) -> str | None:
+        """Return why a client must not take part, or None if it may."""
+        if not _whole(info.examples) or not 1 <= info.examples <= MOST_EXAMPLES:
+            return f"{info.examples!r} examples, a whole number from 1 to {MOST_EXAMPLES:,} is expected"
+        return self.payload(info.payload, int(info.examples), once=True)
+
+    def payload(self, payload: Mapping[str, Value], examples: int, once: bool = False) -> str | None:
+        """Return why a payload is not what the method declares, or None."""
+        declared = {d.key: d for d in self.method.discloses() if d.once == once}
+        keys = set(declared) - {"weights", "examples"}
+        if not isinstance(payload, Mapping) or set(payload) != keys:
+            sent = sorted(map(str, payload)) if isinstance(payload, Mapping) else type(payload).__name__
+            return f"a payload of {sent}, expected {sorted(keys)}"
+        reasons = (self._value(declared[key], payload[key], examples) for key in sorted(keys))
+        return next(filter(None, reasons), None)
+
+    def _value(self, declared: Disclosure, value: Any, examples: int) -> str | None:
+        key, kind = declared.key, declared.kind
+        shape = tuple(self.groups if size == "groups" else size for size in declared.shape)
+        if isinstance(value, bool | str) or not isinstance(value, int | float | np.ndarray | np.number):
+            return f"'{key}' of type {type(value).__name__}, expected numbers"
+        found = np.asarray(value)
+        if found.shape != shape or found.dtype.kind not in "iuf":
+            return f"'{key}' of shape {found.shape} and type {found.dtype}, expected numbers of shape {shape}"
+        if not np.isfinite(found).all():
+            return f"'{key}' is not finite"
+        most = examples if kind in COUNTS else 1.0 if kind == "gini" else MOST_LOSS
+        if kind == "group_losses":
+            most *= examples
+        if (found < 0).any() or (found > most).any():
+            return f"'{key}' reaches from {found.min():g} to {found.max():g}, expected 0 to {most:g}"
+        return None
+
+
+def problem(update: ClientUpdate, size: int, enrolled: int, expected: Expected) -> str | None:
+    """Return why an update must not be used, whatever the others sent, or None if it may.
 
     Parameters
     ----------
@@ -20,32 +72,91 @@ def problem(update: ClientUpdate, size: int, enrolled: int) -> str | None:
         Length of the global weight vector.
     enrolled
         Number of examples that the client enrolled with.
+    expected
+        What the method lets clients send.
     """
-    weights = np.asarray(update.weights)
+    weights = update.weights
+    if not isinstance(weights, np.ndarray) or weights.dtype.kind != "f":
+        kind = weights.dtype if isinstance(weights, np.ndarray) else type(weights).__name__
+        return f"weights of type {kind}, expected an array of floats"
     if weights.shape != (size,):
         return f"weights of shape {weights.shape}, expected ({size},)"
-    if not np.issubdtype(weights.dtype, np.floating):
-        return f"weights of type {weights.dtype}, expected floats"
     if not np.isfinite(weights).all():
         return f"{int((~np.isfinite(weights)).sum())} weights are not finite"
-    if update.examples != enrolled:
-        return f"{update.examples} examples, enrolled with {enrolled}"
-    for key, value in update.payload.items():
-        if not isinstance(value, str) and not np.isfinite(np.asarray(value, dtype=float)).all():
-            return f"'{key}' is not finite"
-    return None
+    if not _whole(update.examples) or update.examples != enrolled:
+        return f"{update.examples!r} examples, enrolled with {enrolled}"
+    return expected.payload(update.payload, enrolled) or expected.method.contradiction(update)
 
 
 def accept(
-    updates: Sequence[ClientUpdate], size: int, enrolled: dict[str, int]
+    updates: Sequence[ClientUpdate], old: Floats, asked: Mapping[str, int], expected: Expected, max_norm: float = 0.0
 ) -> tuple[list[ClientUpdate], dict[str, str]]:
-    """Split updates into the usable ones, sorted by client, and the rejected ones with their reasons."""
-    rejected = {}
+    """Split updates into the usable ones, sorted by client, and the rejected ones with their reasons.
+
+    Parameters
+    ----------
+    updates
+        What arrived, in any order.
+    old
+        The global weights that the clients started from.
+    asked
+        The clients that were asked to train in this round, with the number of examples they enrolled with.
+    expected
+        What the method lets clients send.
+    max_norm
+        See `glocalfair.config.ServerConfig`.
+    """
+    rejected: dict[str, str] = {}
     accepted = []
-    for update in sorted(updates, key=lambda u: u.client):
-        reason = problem(update, size, enrolled[update.client])
+    copies = Counter(str(update.client) for update in updates)
+    for update in sorted(updates, key=lambda u: str(u.client)):
+        name = str(update.client)
+        if not isinstance(update.client, str) or name not in asked:
+            reason: str | None = "it was not asked to train in this round"
+        elif copies[name] > 1:
+            # Which of them is the client's cannot be told.
+            reason = f"{copies[name]} updates under this name"
+        else:
+            reason = problem(update, len(old), asked[name], expected)
         if reason is None:
             accepted.append(update)
         else:
-            rejected[update.client] = reason
-    return accepted, rejected
+            rejected[name] = reason
+    for name, reason in _too_far(accepted, old, max_norm).items():
+        rejected[name] = reason
+    return [update for update in accepted if update.client not in rejected], dict(sorted(rejected.items()))
+
+
+def _too_far(updates: Sequence[ClientUpdate], old: Floats, max_norm: float) -> dict[str, str]:
+    """Name the clients whose step is out of all proportion to the others' and to the model."""
+    if not updates or max_norm == 0:
+        return {}
+    norms = step_norms(updates, old)
+    limit = max_norm * (1 + float(np.linalg.norm(old.astype(np.float64))))
+    # Of two steps nobody can say which is the usual one.
+    median = float(np.median(norms)) if len(norms) > 2 else 0.0
+    if median > 0:
+        limit = min(limit, max_norm * median)
+    return {
+        update.client: f"a step of length {norm:.3g}, the limit is {limit:.3g}"
+        for update, norm in zip(updates, norms, strict=True)
+        if not norm <= limit
+    }
+
+
+def unusable(state: ServerState) -> str | None:
+    """Return why the server's new state must not replace the old one, or None if it may."""
+    bad = int((~np.isfinite(state.weights)).sum())
+    if bad:
+        return f"{bad} weights of the new global model are not finite; the old model stays"
+    # NaN stands for "not known yet" there.
+    wrong = [
+        key
+        for key, v in state.values.items()
+        if isinstance(v, np.ndarray) and v.dtype.kind == "f" and np.isinf(v).any()
+    ]
+    return f"the server's {wrong} would be infinite; the old model stays" if wrong else None
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

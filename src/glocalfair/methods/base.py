@@ -20,8 +20,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from glocalfair.aggregation.average import normalise, weighted_average
+from glocalfair.aggregation.average import normalise
+from glocalfair.aggregation.robust import clip, combine
 from glocalfair.types import (
+    Attribute,
     Broadcast,
     ClientData,
     ClientInfo,
@@ -50,6 +52,8 @@ class Disclosure:
     text: str
     once: bool = False
     """Sent when the client enrols, not in every round."""
+    shape: tuple[int | Literal["groups"], ...] = ()
+    """Of the payload; ``"groups"`` stands for the number of protected groups (`Method.groups`)."""
 
 
 ALWAYS = (
@@ -75,6 +79,14 @@ class Method:
     def discloses(self) -> tuple[Disclosure, ...]:
         """List all that leaves a client; a test compares it with what is really sent."""
         return ALWAYS
+
+    def groups(self, attributes: Sequence[Attribute]) -> int:
+        """Return the number of groups that payloads count by; 0 for a method without groups."""
+        return 0
+
+    def contradiction(self, update: ClientUpdate) -> str | None:
+        """Server: why the parts of a payload cannot all be true; each alone has been checked already."""
+        return None
 
     def enrol(self, data: ClientData) -> ClientInfo:
         """Client, once: introduce yourself."""
@@ -109,10 +121,16 @@ class Method:
         self, state: ServerState, updates: Sequence[ClientUpdate], context: RoundContext
     ) -> tuple[ServerState, Log]:
         """Server: combine the updates (sorted by client; never empty) into the next global model."""
+        updates, clipped = clip(updates, state.weights, context.combining)
         share, log = self.coefficients(state, updates, context)
-        weights = weighted_average([update.weights for update in updates], share, state.weights)
+        weights = self.combined(state.weights, updates, share, context)
         named = {update.client: float(c) for update, c in zip(updates, share, strict=True)}
-        return self.next_state(state, weights, updates, context), {"coefficients": named, **log}
+        told = {"coefficients": named, **({"clipped": clipped} if clipped else {}), **log}
+        return self.next_state(state, weights, updates, context), told
+
+    def combined(self, old: Floats, updates: Sequence[ClientUpdate], share: Floats, context: RoundContext) -> Floats:
+        """Server: the new weights, by the coefficients and as the user asked (`Combining`)."""
+        return combine([update.weights for update in updates], share, old, context.combining)
 
     def averaged(self, rounds: int) -> int:
         """Server: over how many of the last global models the final model is averaged, unless the user says."""

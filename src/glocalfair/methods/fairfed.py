@@ -138,12 +138,20 @@ class FairFed(OneAttribute):
     def discloses(self) -> tuple[Disclosure, ...]:
         """Group counts in every round."""
         counted = "with a positive label " if self.metric == "eopp" else ""
+        predicted = "how many of those rows the received model predicts positive"
+        by: tuple[Literal["groups"]] = ("groups",)
         return (
             *ALWAYS,
-            Disclosure("group_size", "group_counts", f"the number of training rows {counted}of each group"),
-            Disclosure("group_positive", "group_rates", "how many of those rows the received model predicts positive"),
+            Disclosure("group_size", "group_counts", f"the number of training rows {counted}of each group", shape=by),
+            Disclosure("group_positive", "group_rates", predicted, shape=by),
             Disclosure("correct", "totals", "how many training rows the received model predicts right"),
         )
+
+    def contradiction(self, update: ClientUpdate) -> str | None:
+        """Check that no more rows are positive than there are."""
+        if (array(update.payload, "group_positive") > array(update.payload, "group_size")).any():
+            return "'group_positive' exceeds 'group_size'"
+        return None
 
     def init(self, weights: Floats, infos: Mapping[str, ClientInfo]) -> ServerState:
         """Server, once: ω̄_k = n_k/n."""

@@ -133,10 +133,13 @@ class FedFB(OneAttribute):
 
     def discloses(self) -> tuple[Disclosure, ...]:
         """Counts by label and group once, losses by label and group in every round."""
+        by: tuple[int, Literal["groups"]] = (2, "groups")
         return (
             *ALWAYS,
-            Disclosure("cell_size", "group_counts", "the number of training rows of each label and group", once=True),
-            Disclosure("cell_loss", "group_losses", "the summed loss of the received model on each label and group"),
+            Disclosure("cell_size", "group_counts", "the number of training rows of each label and group", True, by),
+            Disclosure(
+                "cell_loss", "group_losses", "the summed loss of the received model on each label and group", shape=by
+            ),
         )
 
     def enrol(self, data: ClientData) -> ClientInfo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -59,10 +59,11 @@ class FedMinMax(OneAttribute):
 
     def discloses(self) -> tuple[Disclosure, ...]:
         """Group sizes once, group losses in every round."""
+        by: tuple[Literal["groups"]] = ("groups",)
         return (
             *ALWAYS,
-            Disclosure("group_size", "group_counts", "the number of training rows of each group", once=True),
-            Disclosure("group_loss", "group_losses", "the summed loss of the received model on each group"),
+            Disclosure("group_size", "group_counts", "the number of training rows of each group", True, by),
+            Disclosure("group_loss", "group_losses", "the summed loss of the received model on each group", shape=by),
         )
 
     def enrol(self, data: ClientData) -> ClientInfo:

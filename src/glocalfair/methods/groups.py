@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from glocalfair.errors import GlocalfairError, unknown
 from glocalfair.methods.base import Method
 from glocalfair.metrics.counts import intersection
-from glocalfair.types import ClientData, ClientInfo, Floats, Ints
+from glocalfair.types import Attribute, ClientData, ClientInfo, Floats, Ints
 
 INTERSECTION = "intersection"
 
@@ -28,6 +29,11 @@ class OneAttribute(Method):
         """Client, once: refuse a wrong attribute before any training."""
         group_codes(data, self.attribute)
         return super().enrol(data)
+
+    def groups(self, attributes: Sequence[Attribute]) -> int:
+        """See `Method.groups`."""
+        nobody = ClientData("", np.empty(0, int), np.empty((0, len(attributes)), int), tuple(attributes))
+        return group_codes(nobody, self.attribute)[1]
 
 
 def group_codes(data: ClientData, attribute: str) -> tuple[Ints, int]:
