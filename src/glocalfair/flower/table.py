@@ -1,0 +1,67 @@
+"""A site's rows from its own CSV or Parquet file: read by the published schema, split by the site itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from glocalfair.data.cells import attribute_cells
+from glocalfair.data.encoder import Encoder
+from glocalfair.data.frame.reading import read
+from glocalfair.data.split import TEST, TRAIN, VALIDATION, SplitSpec, client_parts
+from glocalfair.errors import GlocalfairError
+from glocalfair.flower.schema import PublicSchema
+from glocalfair.flower.settings import Terms
+from glocalfair.flower.site import Rows
+from glocalfair.rng import generator
+from glocalfair.types import Client, Dataset, Federation
+
+
+def table_rows(name: str, path: Path, pinned: Path | None, terms: Terms) -> Rows:
+    """Read a site's table.
+
+    Parameters
+    ----------
+    name
+        The site.
+    path
+        Its table.
+    pinned
+        The schema that the site has agreed to, if it keeps a copy: another one is then refused.
+    terms
+        What the coordinator says; the schema comes with it.
+    """
+    if terms.schema is None:
+        raise GlocalfairError("The coordinator has published no schema.")
+    schema = PublicSchema.from_dict(terms.schema)
+    if pinned is not None and PublicSchema.load(pinned) != schema:
+        raise GlocalfairError(f"The coordinator's schema is not the one that site '{name}' has agreed to.")
+    frame = read(path, missing_values=schema.frame.missing_values)
+    dataset, lines = schema.fit(frame, name)
+    client = split(name, dataset, SplitSpec(0.0, terms.validation, terms.local_test), terms.seed)
+    encoder = schema.encoder() if terms.encoder is None else Encoder.from_dict(terms.encoder)
+    totals = schema.totals(dataset, client.train) if terms.standardise == "totals" else None
+    return Rows(held(dataset, encoder, client), totals, tuple(lines))
+
+
+def split(name: str, dataset: Dataset, shares: SplitSpec, seed: int) -> Client:
+    """Cut a site's rows into train, validation and test by the simulator's rule, with numbers of the site's own."""
+    cells = attribute_cells(dataset.groups, dataset.attributes)
+    own = int(generator(seed, "site", name).integers(2**62))
+    parts = client_parts(np.zeros(len(dataset), dtype=np.int64), dataset.label, cells, shares, own)
+    return Client(name, *(np.flatnonzero(parts == part) for part in (TRAIN, VALIDATION, TEST)))
+
+
+def held(dataset: Dataset, encoder: Encoder, client: Client) -> Federation:
+    """Make a federation of one site."""
+    return Federation(
+        name=dataset.name,
+        x=encoder.transform(dataset),
+        y=dataset.label,
+        groups=dataset.groups,
+        attributes=dataset.attributes,
+        clients=(client,),
+        test=np.empty(0, dtype=np.int64),
+        feature_names=encoder.names,
+    )
