@@ -9,6 +9,7 @@ from typing import Any
 
 from glocalfair.bundle import NAME, Bundle
 from glocalfair.config import Config
+from glocalfair.privacy.words import guarantee
 from glocalfair.registry import method as make_method
 from glocalfair.report.text import at, figure, is_defined, label, plural, span
 from glocalfair.runs import RunDirectory
@@ -35,7 +36,7 @@ def card(path: str | Path) -> str:
         [f"# Model card: {_plain(directory.path.resolve().name)}", ""],
         _model(config, result, bundle),
         _data(config, result, bundle, holdings),
-        _method(config),
+        _method(config, result),
         _constraints(rounds),
         _global(result["global"]),
         _local(result["local"]),
@@ -99,7 +100,7 @@ def _holdings(config: Config, holdings: Mapping[str, Any] | None) -> list[str]:
     return [*lines, *([f"… and {len(rows) - 21} more clients", ""] if len(rows) > 21 else [])]
 
 
-def _method(config: Config) -> list[str]:
+def _method(config: Config, result: Mapping[str, Any]) -> list[str]:
     settings = {k: v for k, v in config.method.items() if k != "name"}
     name, told = str(config.method["name"]), ["  - not known here: it is not a method of glocalfair"]
     about = f"- {_plain(name)}: a method of one's own"
@@ -107,6 +108,7 @@ def _method(config: Config) -> list[str]:
         method = make_method(name, settings)
         about = f"- {method.name}: {method.summary}" + (f" ({method.citation})" if method.citation else "")
         told = [f"  - {d.text}{' (once)' if d.once else ''}" for d in method.discloses()]
+    private = [f"- Privacy of updates: {line}." for line in guarantee(result["privacy"])] if "privacy" in result else []
     t = config.train
     return [
         "## Method",
@@ -117,6 +119,7 @@ def _method(config: Config) -> list[str]:
         f"{100 * t.participation:.0f} % of the clients in a round",
         "- What leaves a client:",
         *told,
+        *private,
         "",
     ]
 

@@ -7,23 +7,28 @@ and continues from a saved state as if it had never stopped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from glocalfair.config import RunConfig, TrainConfig
-from glocalfair.engines.checks import accept
+from glocalfair.config import RunConfig, ServerConfig, TrainConfig
+from glocalfair.engines import rounds
+from glocalfair.engines.checks import Expected, accept, unusable
 from glocalfair.engines.state import SimulationState
+from glocalfair.errors import GlocalfairError
 from glocalfair.local.network import Network
 from glocalfair.local.trainer import Job, Trainer, rows_of
 from glocalfair.methods.base import Method
 from glocalfair.metrics import eod, tables
 from glocalfair.metrics.tables import Tables
+from glocalfair.privacy import NoiseSource, PrivacyConfig, epsilon, most_asked, privatise, seeded_normal
 from glocalfair.rng import generator
 from glocalfair.types import (
+    Broadcast,
     Client,
     ClientData,
     ClientInfo,
@@ -35,7 +40,6 @@ from glocalfair.types import (
     Log,
     Received,
     RoundContext,
-    TrainingSettings,
 )
 
 _EMPTY: Log = {}
@@ -50,6 +54,10 @@ class Simulator:
     method: Method
     train: TrainConfig
     run: RunConfig
+    server: ServerConfig = field(default_factory=ServerConfig)
+    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
+    noise: NoiseSource = seeded_normal
+    """Where noise on updates comes from; a site of a deployment needs `glocalfair.privacy.secure_source`."""
 
     @cached_property
     def trainer(self) -> Trainer:
@@ -78,7 +86,17 @@ class Simulator:
     @cached_property
     def infos(self) -> dict[str, ClientInfo]:
         """What each client said when it enrolled."""
-        return {name: self.method.enrol(self.data(client)) for name, client in self.clients.items()}
+        infos = {name: self.method.enrol(self.data(client)) for name, client in self.clients.items()}
+        for name, info in infos.items():
+            reason = self.expected.enrolment(info)
+            if reason is not None:
+                raise GlocalfairError(f"Client '{name}' cannot take part: {reason}.")
+        return infos
+
+    @cached_property
+    def expected(self) -> Expected:
+        """What an honest client sends."""
+        return Expected(self.method, self.method.groups(self.federation.attributes))
 
     @cached_property
     def validation(self) -> Ints:
@@ -98,18 +116,9 @@ class Simulator:
 
     def context(self, number: int) -> RoundContext:
         """Return what everybody knows about a round: who takes part and how to train."""
-        names = list(self.clients)
-        count = max(1, round(self.train.participation * len(names)))
-        chosen = generator(self.run.seed, number, "participants").choice(len(names), count, replace=False)
-        t = self.train
-        lr = t.lr * t.lr_decay ** ((number - 1) // t.lr_decay_every)
-        return RoundContext(
-            round=number,
-            rounds=t.rounds,
-            seed=self.run.seed,
-            participants=tuple(sorted(names[i] for i in chosen)),
-            training=TrainingSettings(t.optimizer, lr, t.momentum, t.weight_decay, t.epochs, t.batch_size),
-            trainable=self.network.layout.trainable,
+        layout = self.network.layout
+        return rounds.round_context(
+            list(self.clients), number, self.train, self.run.seed, layout.trainable, self.server
         )
 
     def step(self, state: SimulationState) -> tuple[SimulationState, dict[str, Any]]:
@@ -117,12 +126,15 @@ class Simulator:
         context = self.context(state.round + 1)
         updates, clients, diagnostics, loss = self.train_clients(state, context)
         failed = [u.client for u in updates if self._drops_out(context.round, u.client)]
-        enrolled = {name: info.examples for name, info in self.infos.items()}
         arrived = [u for u in updates if u.client not in failed]
-        usable, rejected = accept(arrived, len(state.server.weights), enrolled)
+        asked = {name: self.infos[name].examples for name in context.participants}
+        usable, rejected = accept(arrived, state.server.weights, asked, self.expected, self.server.max_norm)
         server, log = state.server, _EMPTY
         if usable:
             server, log = self.method.server_round(state.server, usable, context)
+            reason = unusable(server)
+            if reason is not None:
+                server, log = state.server, {"refused": reason}
         record: dict[str, Any] = {
             "round": context.round,
             "participants": list(context.participants),
@@ -131,6 +143,8 @@ class Simulator:
             "loss": loss,
             "server": log,
         }
+        if self.privacy.on:
+            record["privacy"] = {"epsilon": self.epsilon(context.round), "delta": self.privacy.delta}
         if self._evaluates(context.round):
             record["clients"] = diagnostics
             if self.run.evaluate_clients and "gini" in log and len(self.validation):
@@ -144,10 +158,16 @@ class Simulator:
         self, state: SimulationState, context: RoundContext
     ) -> tuple[list[ClientUpdate], dict[str, ClientState], dict[str, Any], float]:
         """Run the clients' half of a round: updates, new client states, diagnostics and the mean loss."""
+        sent = {name: self.method.broadcast(state.server, name, context) for name in context.participants}
+        return self.clients_round(sent, state.clients, context)
+
+    def clients_round(
+        self, sent: Mapping[str, Broadcast], states: Mapping[str, ClientState], context: RoundContext
+    ) -> tuple[list[ClientUpdate], dict[str, ClientState], dict[str, Any], float]:
+        """Do what the clients do with what was sent to them; a site of a deployment runs this for itself alone."""
         method, names = self.method, context.participants
-        sent = {name: method.broadcast(state.server, name, context) for name in names}
-        received = self._received(names, state.server.weights, context)
-        before = {name: state.clients.get(name, {}) for name in names}
+        received = self._received(sent, context)
+        before = {name: states.get(name, {}) for name in names}
         plans = {name: method.plan(sent[name], received[name], before[name]) for name in names}
         jobs = [
             Job(
@@ -165,6 +185,10 @@ class Simulator:
         updates, after, diagnostics = [], {}, {}
         for name, result in zip(names, trained, strict=True):
             update, after[name], told = method.finish(plans[name], result, received[name], before[name])
+            if self.privacy.on:
+                normal = self.noise(self.run.seed, context.round, name)
+                update, hidden = privatise(update, sent[name].weights, context.trainable, self.privacy, normal)
+                told = {**told, "privacy": hidden}
             updates.append(update)
             if told:
                 diagnostics[name] = told
@@ -172,18 +196,31 @@ class Simulator:
         loss = float(np.average([result.loss for result in trained], weights=sizes))
         return updates, after, diagnostics, loss
 
-    def _received(self, names: tuple[str, ...], weights: Floats, context: RoundContext) -> dict[str, Received]:
+    def _received(self, sent: Mapping[str, Broadcast], context: RoundContext) -> dict[str, Received]:
         """Let each client look at the global model on its own rows, if the method wants to: one pass for all."""
-        chosen = [self.clients[name] for name in names]
+        chosen = [self.clients[name] for name in context.participants]
         about = context.training, context.round
         if not self.method.uses_received:
-            return {c.name: Received(self.data(c), *about) for c in chosen}
+            return {
+                c.name: Received(self.data(c), *about, weights=sent[c.name].weights, trainable=context.trainable)
+                for c in chosen
+            }
         parts = [part for c in chosen for part in (c.train, c.validation)]
-        logits = self.trainer.logits(weights, np.concatenate(parts))
+        weights = [sent[c.name].weights for c in chosen]
+        # All clients get the same model, whatever a method adds to it.
+        assert all(each is weights[0] for each in weights)
+        logits = self.trainer.logits(weights[0], np.concatenate(parts))
         cut = np.split(logits, np.cumsum([len(part) for part in parts])[:-1])
         return {
             c.name: Received(
-                self.data(c), *about, cut[2 * i], self.data(c, "validation"), cut[2 * i + 1], context.rounds
+                self.data(c),
+                *about,
+                cut[2 * i],
+                self.data(c, "validation"),
+                cut[2 * i + 1],
+                context.rounds,
+                sent[c.name].weights,
+                context.trainable,
             )
             for i, c in enumerate(chosen)
         }
@@ -197,9 +234,7 @@ class Simulator:
         """Evaluate on validation data when due, and keep what averaging and early stopping need."""
         t = self.train
         weights = state.server.weights
-        if self.averaged > 1 and state.round > t.rounds - self.averaged:
-            tail = np.zeros(len(weights)) if state.tail is None else state.tail
-            state = replace(state, tail=tail + weights)
+        state = rounds.remember(state, self.averaged, t.rounds)
         if len(self.validation) and self._evaluates(state.round):
             record["validation"] = self.validate(weights)
             if t.early_stopping:
@@ -209,6 +244,17 @@ class Simulator:
                 else:
                     state = replace(state, patience=state.patience + 1)
         return state, record
+
+    def epsilon(self, rounds: int) -> float:
+        """Return ε after so many rounds; it follows from the schedule, so that a continued run has the same."""
+        p = self.privacy
+        if p.observer == "outsider":
+            return epsilon(p.noise_multiplier, p.delta, rounds, len(self.context(1).participants) / len(self.clients))
+        return epsilon(p.noise_multiplier, p.delta, self._most_asked[rounds])
+
+    @cached_property
+    def _most_asked(self) -> list[int]:
+        return [0, *most_asked(self.context(number).participants for number in range(1, self.train.rounds + 1))]
 
     def _evaluates(self, number: int) -> bool:
         return number == self.train.rounds or number % self.run.evaluate_every == 0
@@ -220,16 +266,12 @@ class Simulator:
 
     def final_weights(self, state: SimulationState) -> Floats:
         """Return the model of the run: the last, the mean of the last, or the best on validation data."""
-        if state.tail is not None:
-            return (state.tail / self.averaged).astype(state.server.weights.dtype)
-        return state.server.weights if state.best is None else state.best
+        return rounds.final_weights(state, self.averaged)
 
     @property
     def averaged(self) -> int:
-        """Over how many of the last models the final one is averaged; early stopping keeps the best one instead."""
-        if self.train.early_stopping:
-            return 1
-        return min(self.train.average_last or self.method.averaged(self.train.rounds), self.train.rounds)
+        """Over how many of the last models the final one is averaged."""
+        return rounds.averaged(self.method, self.train)
 
     def validate(self, weights: Floats) -> dict[str, Any]:
         """Return loss, accuracy, positive rate and EOD on all clients' validation rows."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from glocalfair.aggregation.favour import favour
-from glocalfair.aggregation.gini import gini, lorenz, sorted_magnitudes
+from glocalfair.aggregation.gini import inequality
 from glocalfair.errors import GlocalfairError, invalid, unknown
 from glocalfair.local import anchored
 from glocalfair.local.anchored import DualSettings
@@ -37,10 +37,12 @@ from glocalfair.types import (
     ServerState,
     Stage,
     Trained,
+    Value,
 )
 
 RATES = ("fnr", "fpr", "positive_rate")
 FADE = 0.5
+ONE_GROUP = "(on a client with one group they are that group's)"
 OVERRIDABLE = ("constraints", "tau_fnr", "tau_fpr", "tau_positive_rate", "mode")
 
 
@@ -85,6 +87,9 @@ class GLocalFair(Method):
         γ of eq. 18; 0 is FedAvg bit for bit (the ablation "constraints only").
     gini_of
         ``"weights"`` (the paper) or ``"update"``.
+    gini_by
+        Who computes it: ``"server"``, or ``"client"``, which sends the coefficient along. The server then needs no
+        client's weights, only weighted sums of them (see the docs on private updates); the model is the same.
     gini_scale
         ``"raw"`` (the paper) or ``"standardised"`` over the round's participants.
     clusters
@@ -132,6 +137,7 @@ class GLocalFair(Method):
 
     gamma: float = 0.6
     gini_of: Literal["weights", "update"] = "weights"
+    gini_by: Literal["server", "client"] = "server"
     gini_scale: Literal["raw", "standardised"] = "raw"
     clusters: int = 0
     cluster_mass: Literal["examples", "equal", "literal"] = "examples"
@@ -201,10 +207,13 @@ class GLocalFair(Method):
 
     def discloses(self) -> tuple[Disclosure, ...]:
         """See `Method.discloses`."""
-        if not self._needs_totals:
-            return ALWAYS
-        text = "four totals of the received model: false negatives, positives, false positives, negatives"
-        return (*ALWAYS, Disclosure("totals", "totals", f"{text} (on a client with one group they are that group's)"))
+        told: tuple[Disclosure, ...] = ALWAYS
+        if self._needs_totals:
+            text = "four totals of the received model: false negatives, positives, false positives, negatives"
+            told = (*told, Disclosure("totals", "totals", f"{text} {ONE_GROUP}", shape=(4,)))
+        if self.gini_by == "client":
+            told = (*told, Disclosure("gini", "gini", f"the Gini coefficient of its {self.gini_of} after training"))
+        return told
 
     def _references(self, broadcast: Broadcast, own: Floats, state: ClientState) -> Mapping[str, float] | None:
         """Return the rates to deviate from; None for the client's own.
@@ -309,9 +318,11 @@ class GLocalFair(Method):
     ) -> tuple[ClientUpdate, ClientState, Diagnostics]:
         """Send the weights (and the totals); keep λ; tell the client what was asked and what was reached."""
         data = received.data
-        payload: dict[str, Floats] = {}
+        payload: dict[str, Value] = {}
         if self._needs_totals:
             payload["totals"] = _totals(received)
+        if self.gini_by == "client":
+            payload["gini"], _ = self._inequality(trained.weights[-1], received.weights, received.trainable)
         notes = plan[0].notes
         kept = {**state, **{key: notes[key] for key in notes if key == "pressures"}}
         if self._needs_totals:
@@ -372,33 +383,49 @@ class GLocalFair(Method):
         self, state: ServerState, updates: Sequence[ClientUpdate], context: RoundContext
     ) -> tuple[Floats, Log]:
         """Weigh clients by d_k e^{−γ Ḡ} with Ḡ the mean Gini coefficient of their cluster (eq. 18, normalised)."""
-        ordered = [sorted_magnitudes(self._measured(u, state)[: context.trainable]) for u in updates]
-        values = np.array([gini(o) for o in ordered])
+        names, told = [u.client for u in updates], {}
+        if self.gini_by == "client":
+            # A Gini coefficient lies between 0 and 1: a client that invents one gains e^γ at most.
+            values = np.clip(column(updates, "gini"), 0, 1)
+        else:
+            # One client after the other, so that no sorted copies pile up.
+            measured = [self._inequality(u.weights, state.weights, context.trainable) for u in updates]
+            values = np.array([value for value, _ in measured])
+            told = {"lorenz": {n: np.round(curve, 4).tolist() for n, (_, curve) in zip(names, measured, strict=True)}}
         examples = np.array([u.examples for u in updates], dtype=float)
         weights, labels = favour(
             values, examples, self.gamma, self.clusters or None, self.gini_scale, self.cluster_mass
         )
-        names = [u.client for u in updates]
         return weights, {
             "gini": dict(zip(names, values.tolist(), strict=True)),
             "cluster": dict(zip(names, labels.tolist(), strict=True)),
-            "lorenz": {n: np.round(lorenz(o, 11), 4).tolist() for n, o in zip(names, ordered, strict=True)},
+            **told,
         }
 
-    def _measured(self, update: ClientUpdate, state: ServerState) -> Floats:
-        return update.weights if self.gini_of == "weights" else update.weights - state.weights
+    def _inequality(self, trained: Floats, received: Floats | None, trainable: int | None) -> tuple[float, Floats]:
+        """Return Gini coefficient and Lorenz curve of a client's model: the same on the client as on the server."""
+        origin = None
+        if self.gini_of == "update":
+            assert received is not None
+            origin = received[:trainable]
+        return inequality(trained[:trainable], origin=origin)
 
-    def server_round(
-        self, state: ServerState, updates: Sequence[ClientUpdate], context: RoundContext
-    ) -> tuple[ServerState, Log]:
-        """See `Method.server_round`; the literal form of eq. 18 takes steps that do not sum to 1."""
-        if self.cluster_mass != "literal":
-            return super().server_round(state, updates, context)
-        share, log = self.coefficients(state, updates, context)
-        moved = sum(c * (u.weights.astype(float) - state.weights) for c, u in zip(share, updates, strict=True))
-        weights = (state.weights + moved).astype(state.weights.dtype)
-        named = {u.client: float(c) for u, c in zip(updates, share, strict=True)}
-        return self.next_state(state, weights, updates, context), {"coefficients": named, **log}
+    def combined(self, old: Floats, updates: Sequence[ClientUpdate], share: Floats, context: RoundContext) -> Floats:
+        """See `Method.combined`; the literal form of eq. 18 takes steps that do not sum to 1."""
+        if self.cluster_mass != "literal" or context.combining.combine != "mean":
+            return super().combined(old, updates, share, context)
+        moved = sum(c * (u.weights.astype(float) - old) for c, u in zip(share, updates, strict=True))
+        weights: Floats = (old + moved).astype(old.dtype)
+        return weights
+
+    def contradiction(self, update: ClientUpdate) -> str | None:
+        """Check that the four totals can be those of one table."""
+        if not self._needs_totals:
+            return None
+        missed, positives, accepted, negatives = array(update.payload, "totals")
+        if missed > positives or accepted > negatives or positives + negatives != update.examples:
+            return f"'totals' {[missed, positives, accepted, negatives]} do not fit {update.examples} examples"
+        return None
 
     def next_state(
         self, state: ServerState, weights: Floats, updates: Sequence[ClientUpdate], context: RoundContext

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from glocalfair.privacy.words import guarantee
 from glocalfair.report.rounds import round_tables
 from glocalfair.report.tables import plain_table, titled
 from glocalfair.report.text import at, figure, is_defined, label, plural, span
@@ -20,7 +21,7 @@ def final_report(result: Mapping[str, Any], last_round: Mapping[str, Any]) -> It
     """Give everything that is printed after a run, top to bottom."""
     overall, local = result["global"], result["local"]
     parts: list[RenderableType] = [*round_tables(last_round), global_table(overall), *worst_pairs(overall)]
-    for part in [*parts, local_table(local), *notes(result)]:
+    for part in [*parts, local_table(local), *privacy_text(result), *notes(result)]:
         yield part
         yield Text("")
     done = f"{plural(result['rounds'], 'round')} of {result['method']} in {result['seconds']:.1f} s"
@@ -92,6 +93,13 @@ def local_table(part: Mapping[str, Any]) -> Group:
             table.add_row("DIS", figure(part["dis"], "undefined"), "", "", "")
             table.add_section()
     return titled(f"Local: {plural(clients, 'client')}, each on its own test rows", table)
+
+
+def privacy_text(result: Mapping[str, Any]) -> Iterator[Text]:
+    """Say what a client is promised, if updates were changed for its privacy."""
+    if "privacy" in result:
+        text = Text("Privacy of updates", style="bold")
+        yield text.append("".join(f"\n{line}." for line in guarantee(result["privacy"])), style="not bold")
 
 
 def notes(result: Mapping[str, Any]) -> Iterator[Text]:

@@ -1,0 +1,55 @@
+"""What clipping and noise on the weights do not cover, said before a run and not after it."""
+
+from __future__ import annotations
+
+from glocalfair.errors import GlocalfairError, invalid
+from glocalfair.methods.base import ALWAYS, Method
+from glocalfair.privacy.accounting import epsilon
+from glocalfair.privacy.mechanism import refuse_statistics
+from glocalfair.privacy.settings import PrivacyConfig
+
+
+def uncovered(method: Method) -> tuple[str, ...]:
+    """List what a method sends beside weights and number of examples: clipping and noise do not touch it."""
+    known = {disclosure.key for disclosure in ALWAYS}
+    return tuple(d.text for d in method.discloses() if d.key not in known)
+
+
+def check(settings: PrivacyConfig, method: Method, size: int, trainable: int, early_stopping: int = 0) -> None:
+    """Raise if the guarantee of a run would not mean what it says.
+
+    Parameters
+    ----------
+    settings
+        The run's ``[privacy]``.
+    method
+        Its method.
+    size, trainable
+        Length of the weight vector, and how much of it is trained.
+    early_stopping
+        ``train.early_stopping``.
+    """
+    if settings.on:
+        refuse_statistics(size, trainable)
+    if not settings.noisy:
+        return
+    sent = uncovered(method)
+    if sent and settings.uncovered == "refuse":
+        raise GlocalfairError(
+            f"Noise on the weights does not cover what '{method.name}' sends beside them: {'; '.join(sent)}. Use a "
+            "method or setting that sends nothing else ('glocalfair list methods'; for glocalfair method.reference = "
+            "'targets'), or accept it with privacy.uncovered = 'send'."
+        )
+    if early_stopping:
+        advice = "It looks at losses on the clients' validation rows, which have no noise."
+        raise invalid("train.early_stopping", "0 when updates have noise", early_stopping, advice)
+    if settings.observer == "outsider" and not _by_examples(method):
+        advice = f"'{method.name}' weighs clients by what they send, so that the models tell who took part."
+        raise invalid("privacy.observer", "'server' with this method", settings.observer, advice)
+    # The accountant must be there before the first round, not after it.
+    epsilon(settings.noise_multiplier, settings.delta, 1)
+
+
+def _by_examples(method: Method) -> bool:
+    kind = type(method)
+    return kind.coefficients is Method.coefficients and kind.server_round is Method.server_round
