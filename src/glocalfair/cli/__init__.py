@@ -12,6 +12,7 @@ from glocalfair import __version__
 from glocalfair.cli.audit import audit_command
 from glocalfair.cli.bundles import card_command, export_command, predict_command
 from glocalfair.cli.compare import compare_command
+from glocalfair.cli.flower import flower_command
 from glocalfair.cli.group import Group
 from glocalfair.cli.init import init_command
 from glocalfair.cli.listing import list_command
@@ -48,6 +49,7 @@ main.add_command(run_command)
 main.add_command(compare_command)
 main.add_command(tune_command)
 main.add_command(init_command)
+main.add_command(flower_command)
 main.add_command(audit_command)
 main.add_command(predict_command)
 main.add_command(export_command)

@@ -102,6 +102,7 @@ class Terms:
     validation: float = 0.1
     local_test: float = 0.2
     standardise: Literal["schema", "totals"] = "schema"
+    privacy: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
     encoder: Mapping[str, Any] | None = None
 
@@ -118,6 +119,7 @@ class Terms:
             validation=config.split.validation,
             local_test=config.split.local_test,
             standardise=flower.standardise,
+            privacy=dataclasses.asdict(config.privacy),
             schema=schema,
         )
 

@@ -31,6 +31,8 @@ from glocalfair.methods.base import Method
 from glocalfair.metrics import tables
 from glocalfair.models import Factory
 from glocalfair.options import from_mapping
+from glocalfair.privacy import NoiseSource, PrivacyConfig, secure_source
+from glocalfair.privacy import check as check_privacy
 from glocalfair.types import Broadcast, ClientUpdate, Federation, Floats, RoundContext, TrainingSettings
 
 Kind = Literal["enrol", "train", "finish"]
@@ -66,6 +68,8 @@ class Site:
         Its own constraints: any of the settings that a method lets a client override.
     factory
         Makes the model, if it is none of the built-in ones.
+    noise
+        Where the noise of ``[privacy]`` comes from.
     """
 
     name: str
@@ -74,6 +78,7 @@ class Site:
     share: frozenset[str] | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
     factory: Factory | None = None
+    noise: NoiseSource = secure_source
 
     def answer(self, kind: Kind, request: Content) -> Content:
         """Answer a request; a mistake becomes a refusal that says why, to both sides."""
@@ -172,7 +177,10 @@ class Site:
         module = models.build(str(name), inputs, terms.seed, tuple(hidden), self.factory)
         train = from_mapping(TrainConfig, {"class_weight": terms.class_weight})
         run = from_mapping(RunConfig, {"seed": terms.seed, "dtype": terms.dtype})
-        return Simulator(f, network(module), method, train, run)
+        privacy = from_mapping(PrivacyConfig, terms.privacy, "setting of the privacy")
+        net = network(module)
+        check_privacy(privacy, method, net.layout.size, net.layout.trainable)
+        return Simulator(f, net, method, train, run, privacy=privacy, noise=self.noise)
 
     def _context(self, request: Content, terms: Terms, sim: Simulator) -> RoundContext:
         return RoundContext(
