@@ -17,6 +17,8 @@ MOST_EXAMPLES = 10**9
 """More rows than this nobody enrols with: a count is also a weight."""
 MOST_LOSS = 1e12
 """No row has a higher loss: sums over a federation stay finite."""
+MOST_WEIGHT = 1e18
+"""No weight is larger: squares and sums stay finite in float32."""
 COUNTS = ("totals", "group_counts", "group_rates")
 
 
@@ -83,6 +85,8 @@ def problem(update: ClientUpdate, size: int, enrolled: int, expected: Expected) 
         return f"weights of shape {weights.shape}, expected ({size},)"
     if not np.isfinite(weights).all():
         return f"{int((~np.isfinite(weights)).sum())} weights are not finite"
+    if size and np.abs(weights).max() > MOST_WEIGHT:
+        return f"weights up to {np.abs(weights).max():.3g}, expected at most {MOST_WEIGHT:g}"
     if not _whole(update.examples) or update.examples != enrolled:
         return f"{update.examples!r} examples, enrolled with {enrolled}"
     return expected.payload(update.payload, enrolled) or expected.method.contradiction(update)
