@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from glocalfair.errors import GlocalfairError
-from glocalfair.privacy import accounting, epsilon, most_asked
+from glocalfair.privacy import PrivacyConfig, accounting, epsilon, spent
 
 
 def exact(noise_multiplier: float, delta: float) -> float:
@@ -88,8 +88,11 @@ def test_nothing_sent_and_no_noise() -> None:
 
 
 def test_the_client_that_was_asked_most() -> None:
-    assert list(most_asked([("a", "b"), ("a", "c"), ("c",), ("c",)])) == [1, 2, 2, 3]
-    assert list(most_asked([])) == []
+    settings = PrivacyConfig(clip=1.0, noise_multiplier=2.0)
+    assert spent(settings, [("a", "b"), ("a", "c"), ("c",), ("c",)], 3) == epsilon(2.0, 1e-5, 3)
+    outsider = PrivacyConfig(clip=1.0, noise_multiplier=2.0, observer="outsider")
+    assert spent(outsider, [("a", "b"), ("a", "c")], 3) == epsilon(2.0, 1e-5, 2, 2 / 3)
+    assert spent(settings, [], 3) == spent(outsider, [], 3) == 0
 
 
 def test_without_opacus(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from glocalfair.local.trainer import Job, Trainer, rows_of
 from glocalfair.methods.base import Method
 from glocalfair.metrics import eod, tables
 from glocalfair.metrics.tables import Tables
-from glocalfair.privacy import NoiseSource, PrivacyConfig, epsilon, most_asked, privatise, seeded_normal
+from glocalfair.privacy import NoiseSource, PrivacyConfig, privatise, seeded_normal, spent
 from glocalfair.rng import generator
 from glocalfair.types import (
     Broadcast,
@@ -247,14 +247,11 @@ class Simulator:
 
     def epsilon(self, rounds: int) -> float:
         """Return ε after so many rounds; it follows from the schedule, so that a continued run has the same."""
-        p = self.privacy
-        if p.observer == "outsider":
-            return epsilon(p.noise_multiplier, p.delta, rounds, len(self.context(1).participants) / len(self.clients))
-        return epsilon(p.noise_multiplier, p.delta, self._most_asked[rounds])
+        return spent(self.privacy, self._schedule[:rounds], len(self.clients))
 
     @cached_property
-    def _most_asked(self) -> list[int]:
-        return [0, *most_asked(self.context(number).participants for number in range(1, self.train.rounds + 1))]
+    def _schedule(self) -> list[tuple[str, ...]]:
+        return [self.context(number).participants for number in range(1, self.train.rounds + 1)]
 
     def _evaluates(self, number: int) -> bool:
         return number == self.train.rounds or number % self.run.evaluate_every == 0

@@ -2,12 +2,12 @@
 
 `PrivacyConfig` is the section ``[privacy]`` of an experiment; `privatise` is the one place where an update is changed,
 after `Method.finish` and before anything leaves the client, on every engine; `check` refuses what the noise would not
-cover; `epsilon` does the accounting.
+cover; `spent` does the accounting.
 """
 
 from __future__ import annotations
 
-from glocalfair.privacy.accounting import epsilon, most_asked
+from glocalfair.privacy.accounting import epsilon, spent
 from glocalfair.privacy.check import check, uncovered
 from glocalfair.privacy.mechanism import NoiseSource, privatise, secure_normal, secure_source, seeded_normal
 from glocalfair.privacy.settings import PrivacyConfig
@@ -17,10 +17,10 @@ __all__ = [
     "PrivacyConfig",
     "check",
     "epsilon",
-    "most_asked",
     "privatise",
     "secure_normal",
     "secure_source",
     "seeded_normal",
+    "spent",
     "uncovered",
 ]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from glocalfair.errors import GlocalfairError
+from glocalfair.privacy.settings import PrivacyConfig
 
 ORDERS = (*(1 + x / 100 for x in range(1, 100)), *(1 + x / 10 for x in range(10, 110)), *range(12, 64), 128, 256, 512)
 """Rényi orders; those below 2 are for little noise and many rounds."""
@@ -74,13 +75,24 @@ def _opacus() -> Any:
     return rdp
 
 
-def most_asked(schedule: Iterable[Sequence[str]]) -> Iterator[int]:
-    """Give after each round how many updates the client that was asked most often has been asked for.
+def spent(settings: PrivacyConfig, schedule: Sequence[Sequence[str]], clients: int) -> float:
+    """Return ε of a run so far, for the client that gave most.
 
-    >>> list(most_asked([("a", "b"), ("b", "c"), ("a", "c")]))
-    [1, 2, 2]
+    Parameters
+    ----------
+    settings
+        The run's ``[privacy]``.
+    schedule
+        Who was asked to train, for each round so far: an update that got lost may still have been seen.
+    clients
+        How many clients there are.
+
+    Examples
+    --------
+    >>> spent(PrivacyConfig(clip=1.0), [("a", "b"), ("b", "c")], 3)
+    inf
     """
-    asked: Counter[str] = Counter()
-    for names in schedule:
-        asked.update(names)
-        yield max(asked.values(), default=0)
+    if settings.observer == "outsider" and schedule:
+        return epsilon(settings.noise_multiplier, settings.delta, len(schedule), len(schedule[0]) / clients)
+    asked = Counter(name for names in schedule for name in names)
+    return epsilon(settings.noise_multiplier, settings.delta, max(asked.values(), default=0))
