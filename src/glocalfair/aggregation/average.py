@@ -8,6 +8,8 @@ import numpy as np
 
 from glocalfair.types import Floats
 
+_CHUNK = 1 << 15
+
 
 def normalise(mass: Floats) -> Floats:
     """Divide non-negative masses by their sum; equal shares if all are 0.
@@ -28,9 +30,18 @@ def weighted_average(vectors: Sequence[Floats], coefficients: Floats, rest: Floa
     total = float(coefficients.sum())
     assert (coefficients >= 0).all(), coefficients
     assert total <= 1 + 1e-9, coefficients
-    result = np.zeros(rest.shape, dtype=np.float64)
-    for vector, coefficient in zip(vectors, coefficients, strict=True):
-        result += coefficient * np.asarray(vector, dtype=np.float64)
+    shares = [*zip(vectors, coefficients.tolist(), strict=True)]
     if 1 - total > 1e-12:
-        result += (1 - total) * np.asarray(rest, dtype=np.float64)
-    return result.astype(rest.dtype)
+        shares.append((rest, 1 - total))
+    result = np.empty(rest.shape, rest.dtype)
+    # Piece by piece, so that the float64 sums stay in the cache whatever the size of the model.
+    summed, scaled = np.empty(min(_CHUNK, len(rest))), np.empty(min(_CHUNK, len(rest)))
+    for start in range(0, len(rest), _CHUNK):
+        end = min(start + _CHUNK, len(rest))
+        part, term = summed[: end - start], scaled[: end - start]
+        part.fill(0)
+        for vector, share in shares:
+            np.multiply(vector[start:end], share, out=term, dtype=np.float64)
+            part += term
+        result[start:end] = part
+    return result

@@ -1,4 +1,4 @@
-"""The Gini coefficient of a model's weights, exact, and its Lorenz curve."""
+"""The Gini coefficient of a model's weights and its Lorenz curve: by sorting, or by buckets for a large model."""
 
 from __future__ import annotations
 
@@ -6,9 +6,29 @@ from itertools import pairwise
 
 import numpy as np
 
+from glocalfair.aggregation import buckets
 from glocalfair.types import Floats
 
 _CHUNK = 1 << 20
+_MANY = 1 << 20
+
+
+def inequality(weights: Floats, points: int = 11, origin: Floats | None = None) -> tuple[float, Floats]:
+    """Return the Gini coefficient of |weights − origin| and `points` points of its Lorenz curve.
+
+    Exact for small models; with many float32 weights to a relative error of `buckets.TOLERANCE`, in a quarter of the
+    time and without a sorted copy.
+
+    >>> value, curve = inequality(np.array([-2.0, 1.0, 1.0]), points=4)
+    >>> round(value, 4), curve.tolist()
+    (0.1667, [0.0, 0.25, 0.5, 1.0])
+    """
+    if len(weights) >= _MANY and weights.dtype == np.float32 and (origin is None or origin.dtype == np.float32):
+        found = buckets.inequality(weights, points, origin)
+        if found is not None:
+            return found
+    ordered = sorted_magnitudes(weights if origin is None else weights - origin)
+    return gini(ordered), lorenz(ordered, points)
 
 
 def sorted_magnitudes(weights: Floats) -> Floats:
