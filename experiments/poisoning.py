@@ -8,8 +8,8 @@ one tenth. It may
 
 - flip the labels of its training rows (all that it reports follows from them),
 - flip them and send w + 10·(w_k − w) instead of its model w_k,
-- flip them and send sign(w_k)·mean|w_k|: magnitudes all alike have a Gini coefficient of 0, the lowest there is, so that
-  GLocalFair gives its cluster the largest weight.
+- flip them and send sign(w_k)·mean|w_k|: magnitudes all alike have a Gini coefficient of 0, the lowest there is, so
+  that GLocalFair gives its cluster the largest weight.
 """
 
 from __future__ import annotations
