@@ -29,6 +29,21 @@ def test_csv(tmp_path: Path, separator: str) -> None:
     same(people(), read(tmp_path / "people.csv"))
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_decimal_commas(tmp_path: Path, separator: str) -> None:
+    table = people().with_columns(pl.col("income") + 0.25)
+    commas = table.with_columns(pl.col("income").cast(pl.String).str.replace(".", ",", literal=True))
+    commas.write_csv(tmp_path / "european.csv", separator=separator)
+    same(table, read(tmp_path / "european.csv"))
+
+
+def test_a_lone_point_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "sas.csv").write_text("x,sex,approved\n" + "1.5,1,yes\n.,0,no\n2,.,no\n" * 4)
+    found = prepare_file(FrameOptions(path=str(tmp_path / "sas.csv"), label="approved", sensitive=("sex",)))
+    assert found.dataset.attributes[0].values == ("0", "1", "(missing)")
+    assert np.isnan(found.dataset.numeric).sum() == 8 and "x" in found.schema.numeric
+
+
 def test_parquet(tmp_path: Path) -> None:
     people().write_parquet(tmp_path / "people.parquet")
     same(people(), read(tmp_path / "people.parquet"))

@@ -49,7 +49,8 @@ def classes(column: str, values: Sequence[str], positive: object = None) -> tupl
     if len(found) > 2:
         shown = ", ".join(f"'{value}'" for value in found[:6]) + (", …" if len(found) > 6 else "")
         raise GlocalfairError(
-            f"Binary classification only for now: the label '{column}' has {len(found):,} values ({shown})."
+            f"Binary classification only for now: the label '{column}' has {len(found):,} values ({shown}). "
+            "Make a column of it that has two."
         )
     if len(found) < 2:
         only = f"one value only, '{found[0]}'" if found else "no values"

@@ -7,8 +7,8 @@ from typing import Literal
 
 from glocalfair.errors import GlocalfairError, invalid
 
-MISSING_VALUES = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL")
-"""How a missing value is spelled in text. "None" is not among them: it can be an answer."""
+MISSING_VALUES = ("", "?", ".", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL")
+"""How a missing value is spelled in text ("." by SAS and Stata). "None" is not among them: it can be an answer."""
 
 TRAINING = {"participation": 1.0, "epochs": 2, "lr": 0.05}
 """How a table of the user's own is trained unless they say otherwise: organisations are few and tables small, so all

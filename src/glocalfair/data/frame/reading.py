@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _GUESS_ROWS = 10_000
+_COMMA_ROWS = 1_000
+_COMMA, _POINT = re.compile(r"[+-]?\d*,\d+"), re.compile(r"[+-]?\d*\.\d+")
 
 
 def read(
@@ -112,8 +116,19 @@ def _separator(path: Path) -> str:
     return max(",;\t|", key=line.count)
 
 
+def _decimal_comma(path: Path, separator: str) -> bool:
+    """Whether numbers are written 0,5, as a spreadsheet does where the separator is not a comma."""
+    if separator == ",":
+        return False
+    with path.open(encoding="utf-8-sig") as file:
+        fields = [field.strip(' "\n') for line in islice(file, 1, _COMMA_ROWS) for field in line.split(separator)]
+    return sum(map(bool, map(_COMMA.fullmatch, fields))) > sum(map(bool, map(_POINT.fullmatch, fields)))
+
+
 def _csv(path: Path, separator: str, missing_values: Sequence[str], drop: Collection[str]) -> pl.DataFrame:
     import polars as pl
+
+    comma = _decimal_comma(path, separator)
 
     def scan(rows: int | None) -> pl.LazyFrame:
         return pl.scan_csv(
@@ -122,6 +137,7 @@ def _csv(path: Path, separator: str, missing_values: Sequence[str], drop: Collec
             null_values=[*missing_values],
             infer_schema_length=rows,
             try_parse_dates=False,
+            decimal_comma=comma,
         )
 
     try:
@@ -141,7 +157,7 @@ def _collect(lazy: pl.LazyFrame, drop: Collection[str]) -> pl.DataFrame:
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, UnicodeDecodeError) or "utf-8" in str(error).lower():
-        return "it is not UTF-8 text. Save it as UTF-8."
+        return "it is not UTF-8 text. Save it as UTF-8: 'iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW' may do."
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}."
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

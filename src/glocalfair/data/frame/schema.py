@@ -230,5 +230,5 @@ class FrameSchema:
                 categorical=tuple((str(name), tuple(map(str, of))) for name, of in values["categorical"]),
                 missing_values=tuple(map(str, values["missing_values"])),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise GlocalfairError(f"This is no schema of a table: {type(error).__name__} {error}.") from error
