@@ -97,7 +97,7 @@ class Bundle:
             encoder = Encoder.from_dict(header["encoder"])
             model, about = dict(header["model"]), dict(header["about"])
             checked = (str(model["name"]), tuple(int(size) for size in model["hidden"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise GlocalfairError(f"The bundle '{path}' is damaged: {type(error).__name__} {error}.") from error
         schema = FrameSchema.from_dict(header.get("schema", {}))
         if len(checked[1]) > 1000 or not all(1 <= size < 2**31 for size in checked[1]):

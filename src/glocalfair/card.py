@@ -12,7 +12,7 @@ from glocalfair.config import Config
 from glocalfair.privacy.words import guarantee
 from glocalfair.registry import method as make_method
 from glocalfair.report.text import at, figure, is_defined, label, plural, span
-from glocalfair.runs import RunDirectory
+from glocalfair.runs import RunDirectory, read_json
 
 _SHOWN = ("accuracy", "balanced_accuracy", "positive_rate", "eod", "dpd", "dp_dis")
 _CONSTRAINTS = 12
@@ -31,7 +31,7 @@ def card(path: str | Path) -> str:
     bundle = Bundle.load(directory.path) if (directory.path / NAME).exists() else None
     holdings = None
     if directory.federation.exists():
-        holdings = json.loads(directory.federation.read_text(encoding="utf-8"))
+        holdings = read_json(directory.federation)
     parts = [
         [f"# Model card: {_plain(directory.path.resolve().name)}", ""],
         _model(config, result, bundle),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from glocalfair.bundle import NAME, Bundle
 from glocalfair.config import Config
 from glocalfair.errors import GlocalfairError
 from glocalfair.report.text import at, figure, label, span
-from glocalfair.runs import RunDirectory
+from glocalfair.runs import RunDirectory, read_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -137,7 +136,7 @@ class Result:
         counts = metrics.pop("counts", {})
         holdings = None
         if directory.federation.exists():
-            holdings = json.loads(directory.federation.read_text(encoding="utf-8"))
+            holdings = read_json(directory.federation)
         return cls(
             model=bundle.module(allow_import, model),
             metrics=metrics,

@@ -167,6 +167,8 @@ class RunDirectory:
         scalars: dict[str, Any] = {"round": state.round, "patience": state.patience}
         if math.isfinite(state.best_loss):
             scalars["best_loss"] = state.best_loss
+        if state.diverged:
+            scalars["diverged"] = state.diverged
         for name, value in (("tail", state.tail), ("best", state.best)):
             if value is not None:
                 arrays[name] = value
@@ -188,15 +190,21 @@ class RunDirectory:
             elif kind == "client" and rest:
                 client, _, key = rest.rpartition("/")
                 clients.setdefault(client, {})[key] = value
-        return SimulationState(
-            round=int(scalars["round"]),
-            server=ServerState(arrays["server"], server),
-            clients=clients,
-            tail=arrays.get("tail"),
-            best=arrays.get("best"),
-            best_loss=float(scalars.get("best_loss", math.inf)),
-            patience=int(scalars["patience"]),
-        )
+        try:
+            return SimulationState(
+                round=int(scalars["round"]),
+                server=ServerState(arrays["server"], server),
+                clients=clients,
+                tail=arrays.get("tail"),
+                best=arrays.get("best"),
+                best_loss=float(scalars.get("best_loss", math.inf)),
+                patience=int(scalars["patience"]),
+            diverged=str(scalars.get("diverged", "")),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise GlocalfairError(
+                f"The checkpoint '{self.checkpoint}' is damaged: {type(error).__name__} {error}."
+            ) from error
 
     def save_model(self, tensors: Mapping[str, np.ndarray[Any, Any]], about: Mapping[str, Any]) -> None:
         """Write the final model under its tensors' names."""
@@ -214,14 +222,27 @@ class RunDirectory:
         """Return the final metrics."""
         if not self.result.exists():
             raise GlocalfairError(f"The run in '{self.path}' is not finished. Continue it with --resume.")
-        content: dict[str, Any] = json.loads(self.result.read_text(encoding="utf-8"))
-        return content
+        return read_json(self.result)
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
     """Read the complete lines of a log; the last one may be half-written, even half a letter."""
     lines = path.read_bytes().split(b"\n") if path.exists() else []
-    return [json.loads(line) for line in lines[:-1]]
+    try:
+        return [json.loads(line) for line in lines[:-1]]
+    except (ValueError, RecursionError) as error:
+        raise GlocalfairError(f"Cannot read '{path}': {error}.") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object from a file; anything else is a clear error."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise GlocalfairError(f"Cannot read '{path}': {error}.") from error
+    if not isinstance(content, dict):
+        raise GlocalfairError(f"Cannot read '{path}': it must hold a JSON object.")
+    return content
 
 
 def _cut(path: Path, rounds: int) -> int:

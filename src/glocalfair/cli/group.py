@@ -17,6 +17,19 @@ FAILED = 2
 INTERRUPTED = 130
 
 
+class UnexpectedError(click.ClickException):
+    """A mistake of the program and not of its user."""
+
+    exit_code = 70
+    """As ``EX_SOFTWARE`` of sysexits.h."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(
+            f"Unexpected {type(error).__name__}: {str(error)[:300]}. This is a bug in glocalfair: please report it, "
+            "with the output of 'glocalfair --debug …'."
+        )
+
+
 class Group(click.Group):
     """A click group that ends every foreseeable mistake with ``Error: …`` on stderr and exit code 2."""
 
@@ -40,7 +53,7 @@ class Group(click.Group):
             with handling(signal.default_int_handler, signal.SIGTERM):
                 code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
-            _fail(_one_line(error))
+            _fail(_one_line(error), error.exit_code if isinstance(error, UnexpectedError) else FAILED)
         except click.Abort as error:
             # click makes an Abort of Ctrl-C; what there is to say about it has come as its message.
             _fail(str(error) or "Interrupted.", INTERRUPTED)
@@ -56,6 +69,13 @@ class Group(click.Group):
             if ctx.params.get("debug"):
                 traceback.print_exc()
             raise click.ClickException(_message(error)) from error
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except Exception as error:
+            # Not foreseen, so it is our mistake; the user still gets one line.
+            if ctx.params.get("debug"):
+                traceback.print_exc()
+            raise UnexpectedError(error) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

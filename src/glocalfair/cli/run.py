@@ -151,10 +151,10 @@ def _resume(path: Path, quiet: bool, as_json: bool, allow_import: bool) -> dict[
 def _check_data(directory: RunDirectory, ready: Experiment) -> None:
     """Refuse to go on with other data than the run began with: its clients would no longer hold the same rows."""
     from glocalfair.data.holdings import who_holds_what
-    from glocalfair.runs import jsonable
+    from glocalfair.runs import jsonable, read_json
 
     if directory.federation.exists():
-        before = json.loads(directory.federation.read_text(encoding="utf-8"))
+        before = read_json(directory.federation)
         if before != jsonable(vars(who_holds_what(ready.federation))):
             raise GlocalfairError(f"The data have changed since the run in '{directory.path}' began. Start a new run.")
 
@@ -205,6 +205,9 @@ def _train(ready: Experiment, directory: RunDirectory, state: Any, silent: bool)
         ) from error
     if not silent:
         _show(directory, result)
+    elif "diverged" in result:
+        # Whoever reads nothing else must know this.
+        click.echo(f"Warning: {result['diverged']['message']}", err=True)
     return result
 
 

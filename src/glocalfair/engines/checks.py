@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from glocalfair.aggregation.robust import step_norms
+from glocalfair.engines.state import SimulationState
 from glocalfair.methods.base import Disclosure, Method
 from glocalfair.types import ClientInfo, ClientUpdate, Floats, ServerState, Value
 
@@ -164,3 +165,34 @@ def unusable(state: ServerState) -> str | None:
 
 def _whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def foreign(state: SimulationState, fresh: SimulationState, rounds: int) -> str | None:
+    """Return why a state from a file cannot be one of this run, or None if it can.
+
+    Parameters
+    ----------
+    state
+        The state to go on from.
+    fresh
+        The state that the run began with.
+    rounds
+        How many rounds it is to have.
+    """
+    if not 0 <= state.round <= rounds:
+        return f"it is of round {state.round} of {rounds}"
+    for name, found in {"weights": state.server.weights, "mean": state.tail, "best": state.best}.items():
+        if found is not None and (found.shape != fresh.server.weights.shape or found.dtype.kind != "f"):
+            return f"its {name} have shape {found.shape}, the model has {fresh.server.weights.shape}"
+    if not np.isfinite(state.server.weights).all() or state.server.weights.dtype != fresh.server.weights.dtype:
+        return f"its weights are not finite {fresh.server.weights.dtype} numbers"
+    if set(state.server.values) != set(fresh.server.values):
+        return f"the server's memory is of {sorted(state.server.values)}, not of {sorted(fresh.server.values)}"
+    for key, value in state.server.values.items():
+        first = fresh.server.values[key]
+        same = type(value) is type(first) and np.shape(value) == np.shape(first)
+        if not same or (isinstance(first, np.ndarray) and np.asarray(value).dtype != first.dtype):
+            return f"the server's '{key}' is of another kind"
+        if isinstance(first, str) and value != first:
+            return f"the server's '{key}' has other names"
+    return None

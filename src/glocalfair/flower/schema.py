@@ -46,7 +46,7 @@ class Column:
             centre = float(values.get("centre", (low + high) / 2))
             # Two standard deviations to each side hold most of a column.
             scale = float(values.get("scale", (high - low) / 4))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise GlocalfairError(f"Column '{name}' of the schema needs numbers 'low' and 'high'.") from error
         if not (math.isfinite(low) and low <= high < math.inf and math.isfinite(centre) and 0 <= scale < math.inf):
             raise invalid(f"columns.{name}", "low ≤ high, a centre and a scale of at least 0", dict(values))
