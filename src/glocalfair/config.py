@@ -59,6 +59,8 @@ class TrainConfig:
     lr_decay: float = 1.0
     """Factor on the learning rate after every `lr_decay_every` rounds."""
     lr_decay_every: int = 10
+    augment: Literal["none", "flip", "flip+shift"] = "none"
+    """Mirror pictures at random, and move them by up to 1/16 of their side."""
     class_weight: Literal["balanced"] | tuple[float, ...] | None = None
     """Loss weights of the classes: ``"balanced"`` on each client, or two numbers for label 0 and 1."""
     average_last: int = 0
@@ -250,7 +252,7 @@ def read(experiment: str) -> dict[str, Any]:
         raise unknown("experiment", experiment, [*experiments(), "or the path of a .toml file"])
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise GlocalfairError(f"'{experiment}' is not valid TOML: {error}.") from error
 
 
@@ -262,7 +264,7 @@ def parse_value(text: str) -> Any:
     """
     try:
         return tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
 
 

@@ -169,6 +169,7 @@ class TrainingSettings:
     weight_decay: float = 0.0
     epochs: int = 1
     batch_size: int = 64
+    augment: Literal["none", "flip", "flip+shift"] = "none"
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def round_context(
         seed=seed,
         participants=tuple(sorted(names[i] for i in chosen)),
         training=TrainingSettings(
-            train.optimizer, lr, train.momentum, train.weight_decay, train.epochs, train.batch_size
+            train.optimizer, lr, train.momentum, train.weight_decay, train.epochs, train.batch_size, train.augment
         ),
         trainable=trainable,
         combining=combining,
@@ -55,7 +55,7 @@ def remember(state: SimulationState, count: int, rounds: int) -> SimulationState
 
 def final_weights(state: SimulationState, count: int) -> Floats:
     """Return the model of the run: the last, the mean of the last `count`, or the best on validation data."""
-    if state.tail is not None:
+    if state.tail is not None and not state.diverged:
         return (state.tail / count).astype(state.server.weights.dtype)
     return state.server.weights if state.best is None else state.best
 

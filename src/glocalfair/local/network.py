@@ -18,6 +18,7 @@ from torch import nn
 from glocalfair.errors import GlocalfairError
 from glocalfair.layout import Layout
 from glocalfair.models import MLP
+from glocalfair.vision.network import PictureNetwork, train_mode
 
 Pullback = Callable[[torch.Tensor], torch.Tensor]
 
@@ -38,7 +39,10 @@ class Network(Protocol):
 
 def network(module: nn.Module) -> Network:
     """Choose the fastest way to run a module."""
-    return MLPNetwork(module) if type(module) is MLP else ModuleNetwork(module)
+    if type(module) is MLP:
+        return MLPNetwork(module)
+    convolves = any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules())
+    return PictureNetwork(module) if convolves else ModuleNetwork(module)
 
 
 class MLPNetwork:
@@ -121,7 +125,7 @@ class ModuleNetwork:
         names = self.layout.names[: self.layout.trainable_tensors]
         views = self.layout.views(torch.cat([theta, extra], 1) if extra.shape[1] else theta)
         values = {name: view.detach().requires_grad_(name in names) for name, view in views.items()}
-        self.module.train()
+        train_mode(self.module, x.shape[1])
         with torch.enable_grad():
             logits = self._run(values, x)
         buffers = [values[name].reshape(len(x), -1) for name in self.layout.names[len(names) :]]

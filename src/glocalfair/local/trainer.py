@@ -7,8 +7,9 @@ is the sequential case: the same code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from glocalfair.local.network import Network
 from glocalfair.local.optimiser import Optimiser
 from glocalfair.rng import generator
 from glocalfair.types import Floats, Ints, LocalPlan, Stage, Trained, TrainingSettings
+from glocalfair.vision.augment import augmented
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +191,8 @@ class _StageRun:
         weights: torch.Tensor,
     ) -> None:
         self.trainer, self.settings, self.weights = trainer, settings, weights
+        self.seeds = [generator(job.seed, job.round, job.client, "network", number) for job in jobs]
+        self.augmenters = [generator(job.seed, job.round, job.client, "augment", number) for job in jobs]
         epochs = settings.epochs if stages[0].epochs is None else stages[0].epochs
         self.plan: Schedule = schedule(
             [len(job.train) for job in jobs],
@@ -244,25 +248,46 @@ class _StageRun:
         loss = torch.zeros(len(self.theta), dtype=self.theta.dtype)
         if self.players is not None:
             self.players.start(self.theta, self.extra)
-        for step in range(self.rows.shape[1]):
-            active = self.plan.active(step)
-            loss[:active] += self._step(step, active, labels[:active, step])
+        with self._seeded():
+            for step in range(self.rows.shape[1]):
+                active = self.plan.active(step)
+                loss[:active] += self._step(step, active, labels[:active, step])
         if self.players is not None:
             self.players.choose(self.theta, self.extra)
         self.weights.copy_(torch.cat([self.theta, self.extra], 1))
         return loss / torch.as_tensor(self.plan.steps).clamp(min=1)
 
-    def _step(self, step: int, active: int, y: torch.Tensor) -> torch.Tensor:
-        rows = self.rows[:active, step]
-        weight = self.loss_weight[:active, step]
+    @contextmanager
+    def _seeded(self) -> Iterator[None]:
+        """Let a model with randomness of its own (dropout) draw by round and client, whatever ran before."""
+        if self.trainer.network.batched:
+            yield
+            return
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(self.seeds[0].integers(2**62)))
+            yield
+
+    def _inputs(self, rows: torch.Tensor) -> torch.Tensor:
         x = self.trainer.rows.inputs(rows)
+        if self.settings.augment == "none" or x.dim() != 5:
+            return x
+        pairs = zip(x, self.augmenters, strict=False)
+        return torch.stack([augmented(each, self.settings.augment, rng) for each, rng in pairs])
+
+    def _step(self, step: int, active: int, y: torch.Tensor) -> torch.Tensor:
+        # Padding would enter BatchNorm's statistics, and costs as much as a row; one client alone needs none.
+        width = y.shape[1] if self.trainer.network.batched else int((self.plan.weight[0, step] > 0).sum())
+        rows, y = self.rows[:active, step, :width], y[:, :width]
+        weight = self.loss_weight[:active, step, :width]
+        x = self._inputs(rows)
         logits, pullback = self.trainer.network.forward(self.theta[:active], self.extra[:active], x)
         probability = torch.sigmoid(logits)
         slope = weight * (probability - y)
         if self.tilt is not None:
-            slope += self.tilt[:active, step] * probability * (1 - probability)
+            slope += self.tilt[:active, step, :width] * probability * (1 - probability)
         if self.players is not None:
-            slope = self.players.play(slope, logits, probability, y, rows, self.mean_weight[:active, step], active)
+            mean_weight = self.mean_weight[:active, step, :width]
+            slope = self.players.play(slope, logits, probability, y, rows, mean_weight, active)
         grad = pullback(slope)
         if self.has_proximal:
             grad += self.proximal[:active] * (self.theta[:active] - self.anchor[:active])

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-import torch
 from torch import nn
 
 from glocalfair.errors import invalid
@@ -15,22 +14,6 @@ Norm = Literal["batch", "group"]
 MakeNorm = Callable[[int], nn.Module]
 REDUCE = (8, 16, 32)
 LEAST_GROUP = 4
-
-
-class BatchNorm(nn.BatchNorm2d):
-    """BatchNorm that takes its running statistics where a batch holds one value for each channel.
-
-    A client's last batch may have one row, and a small picture may have shrunk to one pixel: there is no variance
-    then, and torch's own layer stops the training.
-    """
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Normalise ``[rows, channels, height, width]``."""
-        if self.training and input.numel() == input.shape[1]:
-            return nn.functional.batch_norm(
-                input, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps
-            )
-        return super().forward(input)
 
 
 def norm_layer(name: Norm) -> MakeNorm:
@@ -43,7 +26,7 @@ def norm_layer(name: Norm) -> MakeNorm:
     GroupNorm(16, 64, eps=1e-05, affine=True)
     """
     if name == "batch":
-        return BatchNorm
+        return nn.BatchNorm2d
     if name == "group":
         # At least four channels a group: one channel of one pixel would always become 0.
         return lambda channels: nn.GroupNorm(max(1, math.gcd(channels // LEAST_GROUP, 32)), channels)

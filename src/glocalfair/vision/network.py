@@ -1,0 +1,92 @@
+"""The way a convolutional model is run: one client at a time, all cores in the convolution.
+
+Weights stay one flat vector outside (as everywhere in this package); inside they are the module's own parameters, in
+the channels-last order in which convolutions on a CPU are fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from glocalfair.errors import GlocalfairError
+from glocalfair.layout import Layout
+
+Pullback = Callable[[torch.Tensor], torch.Tensor]
+
+
+def train_mode(module: nn.Module, rows: int) -> None:
+    """Switch a module to training, but for BatchNorm before a batch of one row, which has no variance.
+
+    A client's last batch may be one; torch would stop there. The layer takes its running statistics then.
+    """
+    module.train()
+    if rows == 1:
+        for layer in module.modules():
+            if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                layer.eval()
+
+
+class PictureNetwork:
+    """A module with convolutions and one logit; see `glocalfair.local.network.Network`.
+
+    Clients are never batched: with weights of their own a convolution of many clients is no faster than one after the
+    other, and BatchNorm's statistics would mix.
+    """
+
+    batched = False
+
+    def __init__(self, module: nn.Module) -> None:
+        self.layout = Layout.of(module)
+        self.module = module
+        self.random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
+        tensors = dict(module.named_parameters()) | dict(module.named_buffers())
+        self._tensors = [tensors[name] for name in self.layout.names]
+
+    def _bind(self, flat: torch.Tensor, extra: torch.Tensor | None = None) -> None:
+        """Make `flat` (trained weights, then buffers unless they come as `extra`) the module's tensors."""
+        trained = self.layout.trainable_tensors
+        parts = flat.split(self.layout.sizes if extra is None else self.layout.sizes[:trained])
+        if extra is not None:
+            # BatchNorm writes its statistics straight into `extra`.
+            parts = (*parts, *extra.split(self.layout.sizes[trained:]))
+        for tensor, shape, part in zip(self._tensors, self.layout.shapes, parts, strict=True):
+            view = part.view(shape)
+            tensor.data = view.contiguous(memory_format=torch.channels_last) if view.dim() == 4 else view
+
+    def _call(self, x: torch.Tensor) -> torch.Tensor:
+        if x.dim() == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
+        logits: torch.Tensor = self.module(x)
+        if logits.numel() != len(x):
+            raise GlocalfairError(
+                f"Binary classification only for now: the model must return one logit for each row. "
+                f"Got shape {tuple(logits.shape)} for {len(x)} rows."
+            )
+        return logits.reshape(-1)
+
+    def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
+        """See `Network.forward`."""
+        self._bind(theta[0], extra[0])
+        train_mode(self.module, x.shape[1])
+        with torch.enable_grad():
+            logits = self._call(x[0])
+        leaves = self._tensors[: self.layout.trainable_tensors]
+
+        def pullback(slope: torch.Tensor) -> torch.Tensor:
+            grads = torch.autograd.grad(logits, leaves, slope[0])
+            return torch.cat([grad.reshape(-1) for grad in grads]).unsqueeze(0)
+
+        return logits.detach().unsqueeze(0), pullback
+
+    def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """See `Network.logits`."""
+        self.module.eval()
+        found = []
+        with torch.no_grad():
+            for weights, inputs in zip(flat, x, strict=True):
+                self._bind(weights)
+                found.append(self._call(inputs))
+        return torch.stack(found)
