@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from glocalfair.cli.flower_certs import certs
 from glocalfair.cli.group import Group
 from glocalfair.cli.words import WordsCommand, WordsOption
 from glocalfair.errors import GlocalfairError
@@ -146,3 +147,6 @@ def evaluate_command(bundle: Path, data: Path, seed: int, as_json: bool) -> None
     out.print(f"{result['examples']:,} rows of your own")
     for part in (*table, *worst_pairs(result)):
         out.print(part)
+
+
+flower_command.add_command(certs)

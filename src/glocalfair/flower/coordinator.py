@@ -25,6 +25,7 @@ from glocalfair.flower.settings import FlowerConfig
 from glocalfair.flower.transport import Reply, Transport
 from glocalfair.flower.wire import Content
 from glocalfair.methods.base import Method
+from glocalfair.privacy import spent
 from glocalfair.runs import RunDirectory
 from glocalfair.types import ClientUpdate, Floats, RoundContext
 
@@ -123,9 +124,16 @@ class Coordinator:
             "rejected": dict(sorted({**refused, **rejected, **wrong}.items())),
             "server": log,
         }
+        if self.config.privacy.on:
+            record["privacy"] = {"epsilon": self.epsilon(context.round), "delta": self.config.privacy.delta}
         clients = {**state.clients, **{name: {USED: context.round} for name in used}}
         state = replace(state, round=context.round, server=server, clients=clients)
         return rounds.remember(state, self.averaged, self.config.train.rounds), record
+
+    def epsilon(self, rounds: int) -> float:
+        """Return ε after so many rounds; it follows from who was asked, so that a continued run has the same."""
+        schedule = [self.context(number).participants for number in range(1, rounds + 1)]
+        return spent(self.config.privacy, schedule, len(self.roster.infos))
 
     def _combined(self, state: SimulationState, usable: list[ClientUpdate], context: RoundContext) -> Any:
         server, log = self.method.server_round(state.server, usable, context)

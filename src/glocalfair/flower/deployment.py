@@ -35,6 +35,7 @@ from glocalfair.metrics.counts import joint
 from glocalfair.metrics.tables import Tables
 from glocalfair.models import Factory
 from glocalfair.privacy import check as check_privacy
+from glocalfair.privacy import summary
 from glocalfair.runs import RunDirectory
 from glocalfair.types import Attribute, Floats
 
@@ -128,6 +129,7 @@ def coordinate(
             "versions": {"glocalfair": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
             "sites": {name: info.examples for name, info in roster.infos.items()},
         }
+        result |= summary(plan.config.privacy, method, coordinator.epsilon(state.round))
         bundle = _bundle(plan, roster.terms, weights)
         bundle.save(run_dir / BUNDLE)
         directory.save_model(bundle.tensors, {"model": dict(bundle.model)})

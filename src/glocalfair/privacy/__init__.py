@@ -8,7 +8,7 @@ cover; `spent` does the accounting.
 from __future__ import annotations
 
 from glocalfair.privacy.accounting import epsilon, spent
-from glocalfair.privacy.check import check, uncovered
+from glocalfair.privacy.check import check, summary, uncovered
 from glocalfair.privacy.mechanism import NoiseSource, privatise, secure_normal, secure_source, seeded_normal
 from glocalfair.privacy.settings import PrivacyConfig
 
@@ -22,5 +22,6 @@ __all__ = [
     "secure_source",
     "seeded_normal",
     "spent",
+    "summary",
     "uncovered",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 from glocalfair.errors import GlocalfairError, invalid
 from glocalfair.methods.base import ALWAYS, Method
-from glocalfair.privacy.accounting import epsilon
 from glocalfair.privacy.mechanism import refuse_statistics
 from glocalfair.privacy.settings import PrivacyConfig
 
@@ -13,6 +15,13 @@ def uncovered(method: Method) -> tuple[str, ...]:
     """List what a method sends beside weights and number of examples: clipping and noise do not touch it."""
     known = {disclosure.key for disclosure in ALWAYS}
     return tuple(d.text for d in method.discloses() if d.key not in known)
+
+
+def summary(settings: PrivacyConfig, method: Method, epsilon: float) -> dict[str, Any]:
+    """Return what a result says about the privacy of updates; nothing if there was none."""
+    if not settings.on:
+        return {}
+    return {"privacy": {**asdict(settings), "epsilon": epsilon, "without_noise": list(uncovered(method))}}
 
 
 def check(settings: PrivacyConfig, method: Method, size: int, trainable: int, early_stopping: int = 0) -> None:
@@ -46,8 +55,6 @@ def check(settings: PrivacyConfig, method: Method, size: int, trainable: int, ea
     if settings.observer == "outsider" and not _by_examples(method):
         advice = f"'{method.name}' weighs clients by what they send, so that the models tell who took part."
         raise invalid("privacy.observer", "'server' with this method", settings.observer, advice)
-    # The accountant must be there before the first round, not after it.
-    epsilon(settings.noise_multiplier, settings.delta, 1)
 
 
 def _by_examples(method: Method) -> bool:
