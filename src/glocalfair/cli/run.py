@@ -14,7 +14,7 @@ from glocalfair.errors import GlocalfairError, invalid
 
 if TYPE_CHECKING:
     from glocalfair.config import Config
-    from glocalfair.experiment import Experiment
+    from glocalfair.experiment import Engine, Experiment
     from glocalfair.runs import RunDirectory
 
 # The short options and the keys of the experiment that they set. Names come first: they reset a section.
@@ -38,6 +38,13 @@ SHORT = {
 @click.option("--seed", type=int, metavar="N", help="Equal seeds give equal results.")
 @click.option("--rounds", type=int, metavar="R", help="Number of rounds.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the run is written.")
+@click.option(
+    "--engine",
+    type=click.Choice(["simulator", "flower"]),
+    default="simulator",
+    show_default=True,
+    help="What runs the rounds; 'flower' is Flower's simulation, slower, with the same result.",
+)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key, such as train.lr=0.05.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN_DIR", help="Continue an interrupted run.")
 @click.option("--allow-import", is_flag=True, help="With --resume: import the own code that the run names.")
@@ -46,6 +53,7 @@ SHORT = {
 def run_command(
     experiment: str | None,
     output: Path | None,
+    engine: str,
     settings: tuple[str, ...],
     resume: Path | None,
     allow_import: bool,
@@ -78,7 +86,7 @@ def run_command(
     else:
         ready = _ready(experiment, overrides, quiet, as_json)
         name = Path(experiment or short["data"]).stem
-        result = _begin(ready, output or _free(name, ready), quiet or as_json)
+        result = _begin(ready, output or _free(name, ready), quiet or as_json, engine)
     if as_json:
         from glocalfair.runs import jsonable
 
@@ -105,12 +113,12 @@ def _ready(experiment: str | None, overrides: list[tuple[str, Any]], quiet: bool
     return _prepare(config, quiet, as_json)
 
 
-def _begin(ready: Experiment, path: Path, silent: bool) -> dict[str, Any]:
+def _begin(ready: Experiment, path: Path, silent: bool, engine: str) -> dict[str, Any]:
     from glocalfair.lock import locked
     from glocalfair.runs import RunDirectory
 
     with locked(path):
-        return _train(ready, RunDirectory.create(path, ready.config), None, silent)
+        return _train(ready, RunDirectory.create(path, ready.config), None, silent, engine)
 
 
 def _check_partition(config: Config, overrides: list[tuple[str, Any]]) -> None:
@@ -144,8 +152,9 @@ def _resume(path: Path, quiet: bool, as_json: bool, allow_import: bool) -> dict[
     allow_own_model(config)
     ready = _prepare(config, quiet, as_json)
     _check_data(directory, ready)
+    engine = "flower" if directory.enrolment.exists() else "simulator"
     with locked(path):
-        return _train(ready, directory, directory.resume(), silent)
+        return _train(ready, directory, directory.resume(), silent, engine)
 
 
 def _check_data(directory: RunDirectory, ready: Experiment) -> None:
@@ -185,7 +194,7 @@ def _free(name: str, ready: Experiment) -> Path:
     return path
 
 
-def _train(ready: Experiment, directory: RunDirectory, state: Any, silent: bool) -> dict[str, Any]:
+def _train(ready: Experiment, directory: RunDirectory, state: Any, silent: bool, engine: str) -> dict[str, Any]:
     from glocalfair.cli.stopping import Stop
     from glocalfair.report.overview import overview
     from glocalfair.report.progress import Progress
@@ -198,7 +207,7 @@ def _train(ready: Experiment, directory: RunDirectory, state: Any, silent: bool)
     progress = Progress(ready.config.train.rounds, done, silent)
     try:
         with progress, Stop() as stop:
-            result = ready.run(directory, state, progress.update, stop)
+            result = ready.run(directory, state, progress.update, stop, _engine(engine))
     except KeyboardInterrupt as error:
         raise click.Abort(
             f"Interrupted after round {progress.round}. Continue with: glocalfair run --resume {directory.path}"
@@ -209,6 +218,14 @@ def _train(ready: Experiment, directory: RunDirectory, state: Any, silent: bool)
         # Whoever reads nothing else must know this.
         click.echo(f"Warning: {result['diverged']['message']}", err=True)
     return result
+
+
+def _engine(name: str) -> Engine | None:
+    if name == "simulator":
+        return None
+    from glocalfair.flower.simulation import simulate
+
+    return simulate
 
 
 def _show(directory: RunDirectory, result: dict[str, Any]) -> None:

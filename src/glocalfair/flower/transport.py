@@ -60,9 +60,10 @@ class GridTransport:
         }
         pushed = list(self._grid.push_messages(list(sent.values())))
         if len(pushed) != len(sent):
-            raise GlocalfairError(f"The SuperLink took {len(pushed)} of {len(sent)} messages.")
-        waiting = dict(zip(pushed, sent, strict=True))
-        replies: dict[int, Reply] = {}
+            raise GlocalfairError("The SuperLink does not take the messages: the model is too large for it.")
+        taken = dict(zip(sent, pushed, strict=True))
+        waiting = {message_id: node for node, message_id in taken.items() if message_id}
+        replies: dict[int, Reply] = {node: "the SuperLink did not take the message" for node in sent if not taken[node]}
         pause = self._pause
         while waiting and time.monotonic() < end:
             for message in self._grid.pull_messages(list(waiting)):
