@@ -77,17 +77,17 @@ class TrainConfig:
             raise invalid("train.participation", "above 0 and at most 1", self.participation)
         if not 0 <= self.dropout < 1:
             raise invalid("train.dropout", "at least 0 and below 1", self.dropout)
-        if not self.lr > 0:
-            raise invalid("train.lr", "above 0", self.lr)
+        if not 0 < self.lr < math.inf:
+            raise invalid("train.lr", "a number above 0", self.lr)
         if not 0 <= self.momentum < 1:
             raise invalid("train.momentum", "at least 0 and below 1", self.momentum)
         for name in ("weight_decay", "early_stopping", "average_last"):
-            if getattr(self, name) < 0:
+            if not 0 <= getattr(self, name) < math.inf:
                 raise invalid(f"train.{name}", "at least 0", getattr(self, name))
         if not 0 < self.lr_decay <= 1:
             raise invalid("train.lr_decay", "above 0 and at most 1", self.lr_decay)
         weights = self.class_weight
-        if isinstance(weights, tuple) and (len(weights) != 2 or min(weights) <= 0):
+        if isinstance(weights, tuple) and not (len(weights) == 2 and all(0 < weight < math.inf for weight in weights)):
             raise invalid("train.class_weight", "'balanced' or two numbers above 0", list(weights))
         if self.early_stopping and self.average_last > 1:
             raise GlocalfairError(
@@ -108,6 +108,8 @@ class RunConfig:
     checkpoint_every: int = 1
     evaluate_clients: bool = True
     """Whether methods that look at client models (Gini) get each one's own EOD logged too."""
+    device: str = "auto"
+    """``"cpu"``, ``"cuda"``, ``"cuda:1"`` …; ``"auto"`` trains picture models on a GPU if there is one."""
 
     def __post_init__(self) -> None:
         for name in ("evaluate_every", "workers", "cohort", "checkpoint_every"):
@@ -193,14 +195,21 @@ def to_mapping(config: Config) -> dict[str, Any]:
     return result
 
 
-def load(experiment: str | None, overrides: Iterable[tuple[str, Any]] = ()) -> Config:
+def load(experiment: str | None, overrides: Iterable[tuple[str, Any]] = (), budget: str | None = None) -> Config:
     """Read a packaged experiment by name or a TOML file by path, then apply ``(dotted.key, value)`` pairs.
 
-    Without an experiment there are the defaults and the pairs.
+    Without an experiment there are the defaults and the pairs. `budget` names a table ``[budgets.NAME]`` of the
+    experiment, whose sections are laid over the others.
     """
     values: dict[str, Any] = {} if experiment is None else read(experiment)
     if experiment is not None:
         _locate(values, Path(experiment))
+    budgets = values.pop("budgets", {})
+    if budget is not None:
+        if budget not in budgets:
+            raise unknown(f"budget of '{experiment}'", budget, budgets)
+        for section, content in budgets[budget].items():
+            values[section] = {**values.get(section, {}), **content}
     for key, value in overrides:
         section, dot, name = key.partition(".")
         if not dot:
@@ -215,8 +224,9 @@ def load(experiment: str | None, overrides: Iterable[tuple[str, Any]] = ()) -> C
 def _locate(values: dict[str, Any], file: Path) -> None:
     """Make the path of the user's own data relative to the experiment file, wherever it is run from."""
     data = values.get("data")
-    if isinstance(data, dict) and isinstance(data.get("path"), str) and data["path"] and file.is_file():
-        data["path"] = str((file.resolve().parent / data["path"]).resolve())
+    for key in ("path", "root"):
+        if isinstance(data, dict) and isinstance(data.get(key), str) and data[key] and file.is_file():
+            data[key] = str((file.resolve().parent / data[key]).resolve())
 
 
 def _assign(target: dict[str, Any], path: list[str], value: Any) -> None:
