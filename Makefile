@@ -4,11 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run evidence test test-slow lint types format clean
+.PHONY: run docs evidence test test-slow lint types format clean
 
 run: $(VENV)/installed
 	$(BIN)/glocalfair compare adult --methods fedavg,glocalfair --partition dirichlet --seeds 5 --output runs/first
 	$(BIN)/glocalfair report runs/first --output runs/first/report.html
+
+docs: $(VENV)/installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html"
 
 evidence: $(VENV)/installed-dev
 	$(BIN)/python experiments/evidence.py

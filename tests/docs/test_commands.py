@@ -1,9 +1,11 @@
-"""Every command that the documentation shows is run, in order, in an empty folder."""
+"""Every command and every Python block that the documentation shows is run, in order, in an empty folder."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +22,7 @@ BLOCK = re.compile(r"(?:<!-- test: (?P<note>[^\n]*?) -->\n)?```(?P<language>\w+)
 NOT_RUN = {
     "make run": "it installs the package; CI does it on a clean clone",
     "make test": "it runs this test",
+    "make docs": "it installs the tools; tests/docs/test_site.py builds the site",
     "pip install -c constraints.txt -e .": "it needs the network; the slow wheel test installs everything",
 }
 
@@ -52,23 +55,35 @@ def run(command: str, extra: list[str]) -> None:
     if command in NOT_RUN:
         return
     assert program == "glocalfair", f"{command!r} is neither run nor in NOT_RUN with a reason"
-    if arguments[0] == "run":
+    if arguments[0] in ("run", "compare"):
         arguments += extra
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, f"{command}: {done.output}"
 
 
+def run_python(block: Block, page: Path, namespace: dict[str, object]) -> None:
+    with warnings.catch_warnings():
+        # A reader of the page sees the warnings about the small table; they are no errors.
+        warnings.simplefilter("default")
+        exec(compile(block.body, page.name, "exec"), namespace)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_and_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    namespace: dict[str, object] = {}
     for block in blocks(page):
         kind, *rest = block.note or [""]
         assert kind in ("", "short", "file"), f"unknown note {block.note}"
         if kind == "file":
             Path(rest[0]).write_text(block.body, encoding="utf-8")
+            monkeypatch.delitem(sys.modules, Path(rest[0]).stem, raising=False)
         elif block.language in ("bash", "console"):
             for command in commands(block):
                 run(command, rest if kind == "short" else [])
+        elif block.language == "python":
+            run_python(block, page, namespace)
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: str(page.relative_to(ROOT)))
