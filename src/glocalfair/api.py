@@ -33,6 +33,10 @@ class FrameWarning(UserWarning):
     """Something in the user's table that they should look at."""
 
 
+class DivergenceWarning(UserWarning):
+    """The training went wrong and ended early; the result says when."""
+
+
 def federation_from_frame(
     frame: Any,
     *,
@@ -154,6 +158,8 @@ def train(
                 watcher.on_round(record)
 
         finished = ready.complete(on_round=on_round)
+        if "diverged" in finished.result:
+            warnings.warn(finished.result["diverged"]["message"], DivergenceWarning, stacklevel=2)
         for watcher in watchers:
             watcher.on_end(finished.result)
     return Result(

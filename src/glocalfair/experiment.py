@@ -22,6 +22,7 @@ from glocalfair.data.federation import build
 from glocalfair.data.frame.schema import FrameSchema
 from glocalfair.data.holdings import who_holds_what
 from glocalfair.data.registry import load as load_data
+from glocalfair.engines.divergence import advice
 from glocalfair.engines.rounds import threads
 from glocalfair.engines.simulator import Simulator
 from glocalfair.engines.state import SimulationState
@@ -156,7 +157,10 @@ class Experiment:
         if "profile" in self.federation.about:
             profile = self.federation.about["profile"]
             result["data"] = {name: profile[name] for name in ("rows", "dropped", "warnings")}
-        if state.tail is not None:
+        if state.diverged:
+            lr = simulator.context(state.round).training.lr
+            result["diverged"] = {"round": state.round, "message": advice(state.round, state.diverged, lr)}
+        elif state.tail is not None:
             plain, _, _ = simulator.test_tables(state, state.server.weights)
             result["without_averaging"] = {
                 "accuracy": float(accuracy(pooled(plain.counts.sum(axis=0)))),

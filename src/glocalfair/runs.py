@@ -3,6 +3,7 @@
 =====================  ==========================================================================================
 ``config.toml``        the resolved configuration
 ``federation.json``    who holds what: rows of each client by group, label and part
+``enrolment.safetensors``  the sites that enrolled and their terms, if the rounds go over Flower
 ``rounds.jsonl``       one line for each round; equal runs give equal files
 ``timing.jsonl``       seconds for each round (apart, because no two runs take the same time)
 ``checkpoint.safetensors``  the state after the last saved round
@@ -73,6 +74,7 @@ class RunDirectory:
         self.result = path / "result.json"
         self.config = path / "config.toml"
         self.federation = path / "federation.json"
+        self.enrolment = path / "enrolment.safetensors"
 
     @classmethod
     def create(cls, path: Path, config: configuration.Config) -> RunDirectory:
@@ -199,7 +201,7 @@ class RunDirectory:
                 best=arrays.get("best"),
                 best_loss=float(scalars.get("best_loss", math.inf)),
                 patience=int(scalars["patience"]),
-            diverged=str(scalars.get("diverged", "")),
+                diverged=str(scalars.get("diverged", "")),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise GlocalfairError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from glocalfair.cli.data import decode_first
 from glocalfair.cli.own_data import FLAGS, allow_own_model, data_options, data_overrides, refuse_import, show_data
 from glocalfair.cli.words import WordsCommand
 from glocalfair.errors import GlocalfairError, invalid
@@ -37,6 +38,7 @@ SHORT = {
 @click.option("--alpha", type=float, metavar="A", help="Heterogeneity, where the partition takes it: small is uneven.")
 @click.option("--seed", type=int, metavar="N", help="Equal seeds give equal results.")
 @click.option("--rounds", type=int, metavar="R", help="Number of rounds.")
+@click.option("--budget", metavar="NAME", help="A budget of the experiment, such as 'full', where it has some.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Where the run is written.")
 @click.option(
     "--engine",
@@ -59,6 +61,7 @@ def run_command(
     allow_import: bool,
     quiet: bool,
     as_json: bool,
+    budget: str | None,
     **short: Any,
 ) -> None:
     """Train on one federation and show how fair the model is.
@@ -78,13 +81,13 @@ def run_command(
     own = data_overrides(experiment, {name: short[name] for name in ("data", *FLAGS)})
     overrides = own + chosen + [_setting(text) for text in settings]
     if resume is not None:
-        if experiment is not None or overrides or output is not None:
+        if experiment is not None or overrides or output is not None or budget is not None:
             raise GlocalfairError("'--resume' continues a run with its own settings: give no experiment, no others.")
         result = _resume(resume, quiet, as_json, allow_import)
     elif experiment is None and not own:
         raise GlocalfairError("Which experiment? For instance 'glocalfair run adult', or '--resume RUN_DIR'.")
     else:
-        ready = _ready(experiment, overrides, quiet, as_json)
+        ready = _ready(experiment, overrides, budget, quiet, as_json)
         name = Path(experiment or short["data"]).stem
         result = _begin(ready, output or _free(name, ready), quiet or as_json, engine)
     if as_json:
@@ -104,10 +107,12 @@ def _setting(text: str) -> tuple[str, Any]:
     return key.strip(), parse_value(value.strip())
 
 
-def _ready(experiment: str | None, overrides: list[tuple[str, Any]], quiet: bool, as_json: bool) -> Experiment:
+def _ready(
+    experiment: str | None, overrides: list[tuple[str, Any]], budget: str | None, quiet: bool, as_json: bool
+) -> Experiment:
     from glocalfair.config import load
 
-    config = load(experiment, overrides)
+    config = load(experiment, overrides, budget)
     _check_partition(config, overrides)
     allow_own_model(config)
     return _prepare(config, quiet, as_json)
@@ -169,6 +174,7 @@ def _check_data(directory: RunDirectory, ready: Experiment) -> None:
 
 
 def _prepare(config: Config, quiet: bool, as_json: bool) -> Experiment:
+    decode_first(config, quiet or as_json)
     with _waiting(quiet or as_json):
         from glocalfair.experiment import Experiment
 

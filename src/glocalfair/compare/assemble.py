@@ -130,7 +130,14 @@ def _row(entry: Entry, columns: Sequence[Figure], jobs: Sequence[Job], root: Pat
         jobs[0].averaged,
         tuple(dict.fromkeys(told)),
         tuple(
-            Run(str(job.path.relative_to(root)), job.attribute, job.repeat, result["seconds"], collapsed(result))
+            Run(
+                str(job.path.relative_to(root)),
+                job.attribute,
+                job.repeat,
+                result["seconds"],
+                collapsed(result),
+                "diverged" in result,
+            )
             for job, result in zip(jobs, results, strict=True)
         ),
         {figure.key: _cell(figure, list(repeats.values()), pooled) for figure in columns},
@@ -147,7 +154,7 @@ def against(row: Row, baseline: Row) -> Row:
 
 
 def mark_best(rows: Sequence[Row], columns: Sequence[Figure]) -> tuple[Row, ...]:
-    """Mark the best of each column; a row with a collapsed run never is."""
+    """Mark the best of each column; a row with a collapsed or diverged run never is."""
     marked = [dict(row.cells) for row in rows]
     for figure in columns:
         ranks = [_rank(figure, row) for row in rows]
@@ -160,7 +167,7 @@ def mark_best(rows: Sequence[Row], columns: Sequence[Figure]) -> tuple[Row, ...]
 
 def _rank(figure: Figure, row: Row) -> float:
     shown = row.cells[figure.key].value
-    if figure.better is None or row.collapsed or math.isnan(shown):
+    if figure.better is None or row.collapsed or row.diverged or math.isnan(shown):
         return -math.inf
     if figure.view in ("excess", "local_excess"):
         # Below the floor all are alike: it is chance that decides there.

@@ -98,6 +98,7 @@ class Run:
     repeat: int
     seconds: float
     collapsed: bool
+    diverged: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,11 @@ class Row:
     def collapsed(self) -> int:
         """In how many runs the model gives (almost) everybody the same answer."""
         return sum(run.collapsed for run in self.runs)
+
+    @property
+    def diverged(self) -> int:
+        """In how many runs the training diverged and ended early."""
+        return sum(run.diverged for run in self.runs)
 
     @property
     def split(self) -> bool:

@@ -26,6 +26,9 @@ def notes(comparison: Comparison) -> tuple[str, ...]:
             f"†: collapsed ({told}). Such a model gives (almost) everybody the same answer, so it has no gaps without "
             "being fair; it is never marked as best."
         )
+    if diverged := [row for row in comparison.rows if row.diverged]:
+        told = ", ".join(f"{row.label} in {row.diverged} of {len(row.runs)} runs" for row in diverged)
+        found.append(f"Training diverged ({told}): these figures are of the last good model, and never the best.")
     found.append(
         "Excess: what is left of a gap above the noise floor, the gap that a perfectly fair model would show on so few "
         "rows. At or below 0 it is what chance explains."

@@ -18,6 +18,7 @@ import torch
 from glocalfair.config import RunConfig, ServerConfig, TrainConfig
 from glocalfair.engines import rounds
 from glocalfair.engines.checks import Expected, accept, unusable
+from glocalfair.engines.divergence import divergence, mean_loss
 from glocalfair.engines.state import SimulationState
 from glocalfair.errors import GlocalfairError
 from glocalfair.local.network import Network
@@ -66,7 +67,7 @@ class Simulator:
         weights = self.train.class_weight
         return Trainer(
             self.network,
-            rows_of(f.x, f.y, f.groups, [len(a.values) for a in f.attributes], self.dtype),
+            rows_of(f.x, f.y, f.groups, [len(a.values) for a in f.attributes], self.dtype, self.network.device),
             cohort=self.run.cohort,
             workers=self.run.workers,
             class_weight=(weights[0], weights[1]) if isinstance(weights, tuple) else weights,
@@ -124,7 +125,7 @@ class Simulator:
     def step(self, state: SimulationState) -> tuple[SimulationState, dict[str, Any]]:
         """Run one round."""
         context = self.context(state.round + 1)
-        updates, clients, diagnostics, loss = self.train_clients(state, context)
+        updates, clients, diagnostics, losses = self.train_clients(state, context)
         failed = [u.client for u in updates if self._drops_out(context.round, u.client)]
         arrived = [u for u in updates if u.client not in failed]
         asked = {name: self.infos[name].examples for name in context.participants}
@@ -140,7 +141,7 @@ class Simulator:
             "participants": list(context.participants),
             "failed": failed,
             "rejected": rejected,
-            "loss": loss,
+            "loss": mean_loss(losses, asked),
             "server": log,
         }
         if self.privacy.on:
@@ -151,19 +152,33 @@ class Simulator:
                 record["client_models"] = {u.client: self.validate(u.weights) for u in usable}
         # A client that failed or was rejected has lost this round; its state is that of the round before.
         kept = {name: s for name, s in clients.items() if name not in failed and name not in rejected}
-        state = replace(state, round=context.round, server=server, clients={**state.clients, **kept})
-        return self._observe(state, record)
+        after = replace(state, round=context.round, server=server, clients={**state.clients, **kept})
+        after, record = self._observe(after, record)
+        validation = record.get("validation")
+        seen = divergence(
+            updates,
+            losses,
+            server.weights[: context.trainable],
+            validation and validation["loss"],
+            min(2, len(self.clients)),
+        )
+        if not seen:
+            return after, record
+        record["diverged"] = seen
+        if validation:
+            record["validation"] = self.validate(state.server.weights)
+        return replace(state, round=context.round, diverged=seen), record
 
     def train_clients(
         self, state: SimulationState, context: RoundContext
-    ) -> tuple[list[ClientUpdate], dict[str, ClientState], dict[str, Any], float]:
-        """Run the clients' half of a round: updates, new client states, diagnostics and the mean loss."""
+    ) -> tuple[list[ClientUpdate], dict[str, ClientState], dict[str, Any], dict[str, float]]:
+        """Run the clients' half of a round: updates, new client states, diagnostics and mean training losses."""
         sent = {name: self.method.broadcast(state.server, name, context) for name in context.participants}
         return self.clients_round(sent, state.clients, context)
 
     def clients_round(
         self, sent: Mapping[str, Broadcast], states: Mapping[str, ClientState], context: RoundContext
-    ) -> tuple[list[ClientUpdate], dict[str, ClientState], dict[str, Any], float]:
+    ) -> tuple[list[ClientUpdate], dict[str, ClientState], dict[str, Any], dict[str, float]]:
         """Do what the clients do with what was sent to them; a site of a deployment runs this for itself alone."""
         method, names = self.method, context.participants
         received = self._received(sent, context)
@@ -192,9 +207,7 @@ class Simulator:
             updates.append(update)
             if told:
                 diagnostics[name] = told
-        sizes = np.array([len(received[name].data) for name in names])
-        loss = float(np.average([result.loss for result in trained], weights=sizes))
-        return updates, after, diagnostics, loss
+        return updates, after, diagnostics, {name: result.loss for name, result in zip(names, trained, strict=True)}
 
     def _received(self, sent: Mapping[str, Broadcast], context: RoundContext) -> dict[str, Received]:
         """Let each client look at the global model on its own rows, if the method wants to: one pass for all."""
@@ -247,7 +260,7 @@ class Simulator:
 
     def epsilon(self, rounds: int) -> float:
         """Return ε after so many rounds; it follows from the schedule, so that a continued run has the same."""
-        return spent(self.privacy, self._schedule[:rounds], len(self.clients))
+        return spent(self.privacy, self._schedule[:rounds], len(self.clients)) if self.privacy.noisy else np.inf
 
     @cached_property
     def _schedule(self) -> list[tuple[str, ...]]:
@@ -257,9 +270,9 @@ class Simulator:
         return number == self.train.rounds or number % self.run.evaluate_every == 0
 
     def finished(self, state: SimulationState) -> bool:
-        """Whether the run is over: all rounds done, or stopped early."""
+        """Whether the run is over: all rounds done, stopped early, or diverged."""
         stop = self.train.early_stopping
-        return state.round >= self.train.rounds or bool(stop and state.patience >= stop)
+        return state.round >= self.train.rounds or bool(state.diverged or (stop and state.patience >= stop))
 
     def final_weights(self, state: SimulationState) -> Floats:
         """Return the model of the run: the last, the mean of the last, or the best on validation data."""

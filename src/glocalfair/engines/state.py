@@ -21,3 +21,5 @@ class SimulationState:
     best_loss: float = float("inf")
     patience: int = 0
     """Evaluations since the best one, for early stopping."""
+    diverged: str = ""
+    """What showed that the training of this round diverged; everything else is then of the round before."""

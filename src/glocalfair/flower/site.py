@@ -121,10 +121,11 @@ class Site:
         sent = Broadcast(_weights(request, sim), request.payload)
         context = self._context(request, terms, sim)
         with threads(sim.network):
-            updates, after, told, loss = sim.clients_round({self.name: sent}, {self.name: state}, context)
+            updates, after, told, losses = sim.clients_round({self.name: sent}, {self.name: state}, context)
         reply = self._reply(method, updates[0], number)
         self.store.save(terms.run, number, digest, after[self.name], reply)
-        self.store.log(event="trained", run=terms.run, round=number, loss=loss, diagnostics=told.get(self.name))
+        loss, told_here = losses[self.name], told.get(self.name)
+        self.store.log(event="trained", run=terms.run, round=number, loss=loss, diagnostics=told_here)
         # The coordinator had saved `used` when it sent this: it never asks for what was before.
         self.store.forget(terms.run, before=used)
         return reply

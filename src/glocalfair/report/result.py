@@ -105,6 +105,8 @@ def privacy_text(result: Mapping[str, Any]) -> Iterator[Text]:
 def notes(result: Mapping[str, Any]) -> Iterator[Text]:
     """Say what a reader of the tables must not overlook, and what its words mean."""
     overall, local = result["global"], result["local"]
+    if "diverged" in result:
+        yield Text(f"Warning: {result['diverged']['message']}", style="bold red")
     if overall["constant"]:
         yield Text(
             f"Warning: the model has collapsed. It gives everybody the same answer (positive rate "

@@ -1,0 +1,76 @@
+"""Training that diverges is said in the round in which it happens, and the last good model is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from glocalfair.types import ClientUpdate, Floats
+
+LOSS = 100.0
+"""A mean loss above this is no learning: guessing has 0.69."""
+WEIGHT = 1e6
+"""A weight beyond this comes from steps that are far too long."""
+
+
+def mean_loss(losses: Mapping[str, float], examples: Mapping[str, int]) -> float:
+    """Return the mean training loss over examples; clients whose loss is not finite are left out, NaN if all are.
+
+    >>> mean_loss({"a": 1.0, "b": 2.0, "c": float("nan")}, {"a": 3, "b": 1, "c": 9})
+    1.25
+    """
+    finite = [name for name, loss in losses.items() if np.isfinite(loss)]
+    if not finite:
+        return float("nan")
+    return float(np.average([losses[name] for name in finite], weights=[examples[name] for name in finite]))
+
+
+def divergence(
+    updates: Sequence[ClientUpdate],
+    losses: Mapping[str, float],
+    weights: Floats,
+    validation: float | None,
+    enough: int,
+) -> str:
+    """Say what shows that a round's training has diverged; empty if nothing does.
+
+    Parameters
+    ----------
+    updates, losses
+        What the clients trained, and their mean training losses.
+    weights
+        The trainable weights of the new global model.
+    validation
+        Its loss on validation data, if it was measured.
+    enough
+        How many clients must take part before a majority of them says anything about the others.
+    """
+    size = len(weights)
+    lost = sum(not np.abs(losses[u.client]) <= LOSS or not _small(u.weights[:size]) for u in updates)
+    if len(updates) >= enough and 2 * lost > len(updates):
+        worst = max((loss for loss in losses.values() if np.isfinite(loss)), default=float("nan"))
+        return f"the training of {lost} of {len(updates)} clients blew up (largest loss {worst:.3g})"
+    if not _small(weights):
+        return f"the new model has a weight of {np.abs(weights).max():.3g}"
+    if validation is not None and not validation <= LOSS:
+        return f"the new model has a validation loss of {validation:.3g}"
+    return ""
+
+
+def _small(weights: Floats) -> bool:
+    """Whether all weights are finite and of a usual size; NaN compares as false."""
+    return bool((np.abs(weights) <= WEIGHT).all())
+
+
+def advice(number: int, seen: str, lr: float) -> str:
+    """Say what happened and what to try.
+
+    >>> advice(3, "the new model has a weight of 2e+09", 1e6)
+    'Training diverged in round 3: the new model has a weight of 2e+09. The model before that round is kept. Try a
+    smaller train.lr (now 1e+06), or look for huge values in the features.'
+    """
+    return (
+        f"Training diverged in round {number}: {seen}. The model before that round is kept. "
+        f"Try a smaller train.lr (now {lr:g}), or look for huge values in the features."
+    )
