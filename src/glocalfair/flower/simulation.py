@@ -57,7 +57,8 @@ def simulate(
     if directory is None:
         raise GlocalfairError("The engine 'flower' needs a run directory for the states of the clients.")
     # Before Flower and Ray read them: neither is to report home, and an MLP is faster on one thread.
-    os.environ |= {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    quiet = {"FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    os.environ |= quiet
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from flwr.clientapp import ClientApp
     from flwr.serverapp import ServerApp
@@ -85,7 +86,7 @@ def simulate(
 
     logger = logging.getLogger("flwr")
     before, logger.level = logger.level, logging.ERROR
-    resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
+    resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": {"log_to_driver": False}}
     try:
         run_simulation(server, client, len(ready.simulator.clients), backend_config=resources)
     except RuntimeError as error:
