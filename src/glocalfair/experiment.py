@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from glocalfair import __version__, models
+from glocalfair import __version__, models, privacy
 from glocalfair.bundle import NAME as BUNDLE
 from glocalfair.bundle import Bundle, preprocessing
 from glocalfair.config import Config
@@ -21,7 +21,9 @@ from glocalfair.data.encoder import Encoder
 from glocalfair.data.federation import build
 from glocalfair.data.frame.schema import FrameSchema
 from glocalfair.data.holdings import who_holds_what
+from glocalfair.data.images.listing import notices as picture_notices
 from glocalfair.data.registry import load as load_data
+from glocalfair.engines.checks import foreign
 from glocalfair.engines.divergence import advice
 from glocalfair.engines.rounds import threads
 from glocalfair.engines.simulator import Simulator
@@ -29,14 +31,14 @@ from glocalfair.engines.state import SimulationState
 from glocalfair.errors import GlocalfairError
 from glocalfair.local.network import network
 from glocalfair.metrics import accuracy, eod, pooled, summarise
-from glocalfair.privacy import check as check_privacy
-from glocalfair.privacy import uncovered
 from glocalfair.registry import method as make_method
 from glocalfair.runs import RunDirectory, read_safetensors
 from glocalfair.types import Federation, Floats
+from glocalfair.vision.device import device_for
 from glocalfair.vision.pretrained import load_pretrained
 
 OnRound = Callable[[Mapping[str, Any]], None]
+Engine = Callable[["Experiment", RunDirectory | None, SimulationState, OnRound | None], SimulationState]
 
 
 class Finished(NamedTuple):
@@ -71,11 +73,14 @@ class Experiment:
             federation = dataclasses.replace(federation, about=preprocessing(dataset, encoder))
         if not any(len(client.train) for client in federation.clients):
             raise GlocalfairError("No client has a training row. Use more data, or larger parts in [split].")
-        module = _model(config, federation, factory)
+        module, notices = _model(config, federation, factory)
+        if notices:
+            federation = dataclasses.replace(federation, about={**federation.about, "notices": notices})
         net = network(module)
         simulator = Simulator(federation, net, method, config.train, config.run, config.server, config.privacy)
-        check_privacy(config.privacy, method, net.layout.size, net.layout.trainable, config.train.early_stopping)
-        initial = net.layout.flatten(module).numpy()
+        privacy.check(config.privacy, method, net.layout.size, net.layout.trainable, config.train.early_stopping)
+        simulator.epsilon(1)  # the accountant must be there before the first round, not after it
+        initial = net.layout.flatten(module).cpu().numpy()
         if config.model.warm_start:
             initial = _warm_start(Path(config.model.warm_start), simulator)
         return cls(config, federation, simulator, initial, module)
@@ -86,6 +91,7 @@ class Experiment:
         state: SimulationState | None = None,
         on_round: OnRound | None = None,
         stop: Callable[[], bool] | None = None,
+        engine: Engine | None = None,
     ) -> dict[str, Any]:
         """Run from the beginning, or on from a saved state, to the result.
 
@@ -99,8 +105,10 @@ class Experiment:
             Called with the record of each round.
         stop
             Asked after each round; if it says yes, everything is saved and KeyboardInterrupt is raised.
+        engine
+            Runs the rounds instead of the embedded engine; `glocalfair.flower.simulation.simulate` is one.
         """
-        return self.complete(directory, state, on_round, stop).result
+        return self.complete(directory, state, on_round, stop, engine).result
 
     def complete(
         self,
@@ -108,14 +116,21 @@ class Experiment:
         state: SimulationState | None = None,
         on_round: OnRound | None = None,
         stop: Callable[[], bool] | None = None,
+        engine: Engine | None = None,
     ) -> Finished:
         """Do the same as `run`, and return the final weights as well."""
         # The rounds before an interruption count: a resumed run took as long as all its rounds.
         begun = time.perf_counter() - (0.0 if directory is None else directory.seconds())
         simulator = self.simulator
-        state = state or simulator.start(self.initial)
+        fresh = simulator.start(self.initial)
+        reason = None if state is None else foreign(state, fresh, self.config.train.rounds)
+        if reason is not None:
+            raise GlocalfairError(f"The checkpoint does not belong to this run: {reason}.")
+        state = state or fresh
         if directory is not None:
             directory.save_federation(vars(who_holds_what(self.federation)))
+        if engine is not None:
+            state = engine(self, directory, state, on_round)
         with threads(simulator.network):
             while not simulator.finished(state):
                 started = time.perf_counter()
@@ -148,15 +163,13 @@ class Experiment:
             "versions": {"glocalfair": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
             **summarise(overall, local, names, seed=self.config.run.seed),
         }
-        if self.config.privacy.on:
-            result["privacy"] = {
-                **dataclasses.asdict(self.config.privacy),
-                "epsilon": simulator.epsilon(state.round),
-                "without_noise": list(uncovered(simulator.method)),
-            }
+        result |= privacy.summary(self.config.privacy, simulator.method, simulator.epsilon(state.round))
         if "profile" in self.federation.about:
             profile = self.federation.about["profile"]
             result["data"] = {name: profile[name] for name in ("rows", "dropped", "warnings")}
+        if "pictures" in self.federation.about:
+            told = self.federation.about["pictures"]
+            result["data"] = {"rows": told["pictures"], "warnings": picture_notices(told)}
         if state.diverged:
             lr = simulator.context(state.round).training.lr
             result["diverged"] = {"round": state.round, "message": advice(state.round, state.diverged, lr)}
@@ -181,7 +194,7 @@ class Experiment:
 
     def module(self, weights: Floats) -> torch.nn.Module:
         """Return the model with these weights, for use outside of the federation."""
-        module = copy.deepcopy(self.template)
+        module = copy.deepcopy(self.template).cpu()
         module.to(torch.as_tensor(weights).dtype)
         self.simulator.network.layout.load(module, torch.as_tensor(weights))
         return module.eval()
@@ -205,14 +218,16 @@ class Experiment:
         )
 
 
-def _model(config: Config, federation: Federation, factory: models.Factory | None) -> torch.nn.Module:
-    """Make the model for these inputs; pictures have a shape, rows of a table a length."""
+def _model(config: Config, federation: Federation, factory: models.Factory | None) -> tuple[torch.nn.Module, list[str]]:
+    """Make the model for these inputs, and say what a user should know; pictures have a shape, a row has a length."""
     told, shape = config.model, federation.x.shape[1:]
     pictures = models.PictureSettings(shape[0], told.norm, told.width, told.reduce) if len(shape) == 3 else None
     module = models.build(told.name, int(np.prod(shape)), config.run.seed, told.hidden, factory, pictures)
+    found = picture_notices(federation.about["pictures"]) if "pictures" in federation.about else []
     if told.pretrained:
-        load_pretrained(module, Path(told.pretrained))
-    return module
+        ignored = load_pretrained(module, Path(told.pretrained))
+        found += [f"weights of '{told.pretrained}' that were not used: {', '.join(ignored)}"] if ignored else []
+    return module.to(device_for(config.run.device, pictures is not None)), found
 
 
 def _warm_start(path: Path, simulator: Simulator) -> Floats:

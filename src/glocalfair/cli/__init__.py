@@ -12,8 +12,10 @@ from glocalfair import __version__
 from glocalfair.cli.audit import audit_command
 from glocalfair.cli.bundles import card_command, export_command, predict_command
 from glocalfair.cli.compare import compare_command
+from glocalfair.cli.data import data_command
 from glocalfair.cli.flower import flower_command
 from glocalfair.cli.group import Group
+from glocalfair.cli.heat import heat_command
 from glocalfair.cli.init import init_command
 from glocalfair.cli.listing import list_command
 from glocalfair.cli.report import report_command
@@ -54,6 +56,8 @@ main.add_command(audit_command)
 main.add_command(predict_command)
 main.add_command(export_command)
 main.add_command(card_command)
+main.add_command(data_command)
+main.add_command(heat_command)
 main.add_command(list_command)
 main.add_command(report_command)
 main.add_command(reproduce_command)

@@ -62,6 +62,23 @@ def schema_command(data: Path, output: Path, **options: Any) -> None:
     click.echo(f"{numeric} numeric and {categorical} categorical columns: {output}")
 
 
+@flower_command.command("sample", cls=WordsCommand, short_help="Write tables to try it out with.")
+@click.argument("folder", type=FILE)
+@click.option("--sites", cls=WordsOption, required=True, metavar="NAME …", help="A table for each of these sites.")
+@click.option("--rows", type=click.IntRange(100, 48842), default=6000, show_default=True, metavar="N", help="In all.")
+def sample_command(folder: Path, sites: tuple[str, ...], rows: int) -> None:
+    """Write a CSV file of census data (Adult) for each site, to try a deployment on one machine.
+
+    \b
+    Examples:
+      glocalfair flower sample data --sites north south east
+    """
+    from glocalfair.flower.sample import write_sample
+
+    for path in write_sample(folder, sites, rows):
+        click.echo(f"Wrote {path}")
+
+
 @flower_command.command("check", short_help="Does my table fit the published schema?")
 @click.argument("data", type=FILE)
 @click.option("--schema", required=True, type=FILE, metavar="FILE", help="The published schema.")
@@ -90,9 +107,16 @@ def check_command(data: Path, schema: Path) -> None:
 )
 @click.option("--sites", cls=WordsOption, metavar="NAME …", help="The sites that are expected; else whoever connects.")
 @click.option("--data", type=FILE, metavar="'DIR/*.csv'", help="A table for each site, to try it out on this machine.")
+@click.option("--rounds", type=click.IntRange(1), default=30, show_default=True, metavar="R", help="Number of rounds.")
 @click.option("--own-model", is_flag=True, help="With a file model.py for a model of your own.")
 def init_command(
-    folder: Path, schema: Path, method: str, sites: tuple[str, ...], data: Path | None, own_model: bool
+    folder: Path,
+    schema: Path,
+    method: str,
+    sites: tuple[str, ...],
+    data: Path | None,
+    rounds: int,
+    own_model: bool,
 ) -> None:
     """Write a small, complete Flower app: 'flwr run' starts it unchanged in a simulation and on a deployment.
 
@@ -112,7 +136,7 @@ def init_command(
         if sites and {path.stem for path in found} != set(sites):
             names = ", ".join(path.stem for path in found)
             raise GlocalfairError(f"'--sites' must be the names of the files of '--data'. They are: {names}.")
-    name = write_app(folder, schema, method, data, sites, own_model)
+    name = write_app(folder, schema, method, data, sites, rounds, own_model)
     click.echo(f"Wrote {folder}. Look at {folder / name / 'federation.toml'}, then: flwr run {folder}")
 
 

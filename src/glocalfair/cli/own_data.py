@@ -73,8 +73,12 @@ def data_overrides(experiment: str | None, flags: Mapping[str, Any]) -> list[tup
 
 
 def show_data(federation: Federation, silent: bool, quiet: bool) -> None:
-    """Show how the table was understood, and what to look at; with ``--json`` only the latter, on stderr."""
-    if "profile" not in federation.about or quiet:
+    """Show how the data were understood, and what to look at; with ``--json`` only the latter, on stderr."""
+    if quiet:
+        return
+    for notice in federation.about.get("notices", ()):
+        click.echo(f"Note: {notice}", err=silent)
+    if "profile" not in federation.about:
         return
     from glocalfair.data.frame.profile import Profile
     from glocalfair.report.console import console

@@ -121,7 +121,7 @@ class Players:
     def _compile(self, game: Game, rows: Ints) -> Compiled:
         index = torch.as_tensor(rows)
         y, members = self.rows.y[index], self.rows.members[index]
-        counts = torch.stack([(1 - y) @ members, y @ members]).double().numpy()
+        counts = torch.stack([(1 - y) @ members, y @ members]).double().cpu().numpy()
         return compile_constraints(game.constraints, counts, game.attributes, game.references, game.shrinkage)
 
     def start(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
@@ -221,9 +221,9 @@ class Players:
         violation = _violation(
             self.check_coefficient[who], self.check_offset[who], present.to(logits.dtype), y, members
         )
-        self.losses[slot, who] = loss.numpy()
-        self.objectives[slot, who] = self.objective[who].numpy()
-        self.violations[slot, who] = violation.numpy()
+        self.losses[slot, who] = loss.cpu().numpy()
+        self.objectives[slot, who] = self.objective[who].cpu().numpy()
+        self.violations[slot, who] = violation.cpu().numpy()
 
     def choose(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
         """Replace each client's weights by its chosen iterate."""
@@ -246,7 +246,7 @@ class Players:
                     "names": list(compiled.names),
                     "tau": compiled.tau,
                     "violation": reached,
-                    "multiplier": self.multiplier[k, :m].numpy().copy(),
+                    "multiplier": self.multiplier[k, :m].cpu().numpy().copy(),
                     "iterate": self.chosen[k],
                     "iterates": len(self.thetas),
                 }

@@ -29,6 +29,8 @@ class Network(Protocol):
     layout: Layout
     batched: bool
     """Whether clients may be trained together; False for models with state or randomness of their own."""
+    device: torch.device
+    """Where it runs."""
 
     def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
         """Return logits in training mode and their pullback; updates BatchNorm statistics in `extra`."""
@@ -52,6 +54,7 @@ class MLPNetwork:
 
     def __init__(self, module: MLP) -> None:
         self.layout = Layout.of(module)
+        self.device = next(module.parameters()).device
         self._layers = [tuple(layer.weight.shape) for layer in module.linear]
 
     def _views(self, theta: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -100,6 +103,7 @@ class ModuleNetwork:
 
     def __init__(self, module: nn.Module) -> None:
         self.layout = Layout.of(module)
+        self.device = next(module.parameters()).device
         self.module = module
         random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
         # Under vmap a dropout mask or a running statistic would depend on who shares the batch.

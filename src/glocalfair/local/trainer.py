@@ -23,6 +23,7 @@ from glocalfair.local.optimiser import Optimiser
 from glocalfair.rng import generator
 from glocalfair.types import Floats, Ints, LocalPlan, Stage, Trained, TrainingSettings
 from glocalfair.vision.augment import augmented
+from glocalfair.vision.device import on
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,20 +39,28 @@ class Rows:
 
     def inputs(self, rows: torch.Tensor) -> torch.Tensor:
         """Gather inputs for row numbers of any shape; pictures become floats in [−1, 1]."""
-        x = self.x.index_select(0, rows.reshape(-1)).view(*rows.shape, *self.x.shape[1:])
+        x = self.x.index_select(0, rows.reshape(-1).to(self.x.device)).view(*rows.shape, *self.x.shape[1:])
+        x = x.to(self.y.device)
         return x if x.is_floating_point() else x.to(self.y.dtype).div_(127.5).sub_(1)
 
 
-def rows_of(x: np.ndarray[Any, Any], y: Ints, groups: Ints, values: Sequence[int], dtype: torch.dtype) -> Rows:
-    """Build `Rows` from arrays; `values` is the number of values of each attribute."""
+def rows_of(
+    x: np.ndarray[Any, Any],
+    y: Ints,
+    groups: Ints,
+    values: Sequence[int],
+    dtype: torch.dtype,
+    device: torch.device | None = None,
+) -> Rows:
+    """Build `Rows` from arrays; `values` is the number of values of each attribute. Inputs stay in main memory."""
     inputs = torch.as_tensor(x)
     columns = [np.ones((len(y), 1))] + [
         np.asarray(groups[:, [a]] == np.arange(count), dtype=float) for a, count in enumerate(values)
     ]
     return Rows(
         x=inputs.to(dtype) if inputs.is_floating_point() else inputs,
-        y=torch.as_tensor(y).to(dtype),
-        members=torch.as_tensor(np.concatenate(columns, 1)).to(dtype),
+        y=torch.as_tensor(y).to(dtype).to(device or "cpu"),
+        members=torch.as_tensor(np.concatenate(columns, 1)).to(dtype).to(device or "cpu"),
     )
 
 
@@ -96,21 +105,22 @@ class Trainer:
 
     def logits(self, weights: Floats, rows: Ints) -> Floats:
         """Evaluate one model on some rows."""
-        flat = torch.as_tensor(weights, dtype=self.dtype).unsqueeze(0)
+        flat = torch.as_tensor(weights, dtype=self.dtype, device=self.rows.y.device).unsqueeze(0)
         index = torch.as_tensor(rows)
         parts = [
             self.network.logits(flat, self.rows.inputs(part).unsqueeze(0))[0]
             for part in index.split(self.chunk)
             if len(part)
         ]
-        return torch.cat(parts).numpy() if parts else np.empty(0)
+        return torch.cat(parts).cpu().numpy() if parts else np.empty(0)
 
     def train(self, jobs: Sequence[Job], settings: TrainingSettings) -> list[Trained]:
         """Train all jobs and return their results in the order of `jobs`."""
         groups = self._groups(jobs)
 
         def run(group: list[int]) -> list[Trained]:
-            return self._train_group([jobs[i] for i in group], settings)
+            with on(self.rows.y.device):
+                return self._train_group([jobs[i] for i in group], settings)
 
         results: list[Trained | None] = [None] * len(jobs)
         if self.workers > 1 and self.network.batched and len(groups) > 1:
@@ -149,7 +159,7 @@ class Trainer:
             snapshots.append(current)
         return [
             Trained(
-                weights=tuple(snapshot[k].numpy() for snapshot in snapshots),
+                weights=tuple(snapshot[k].cpu().numpy() for snapshot in snapshots),
                 loss=float(losses[0][k]),
                 steps=int(taken[k]),
                 game=outcomes[k],
@@ -166,7 +176,7 @@ class Trainer:
         """Return the loss weight of each row from its class, or None when classes count alike."""
         if self.class_weight is None:
             return None
-        y = self.rows.y[torch.as_tensor(rows)].numpy().astype(int)
+        y = self.rows.y[torch.as_tensor(rows)].cpu().numpy().astype(int)
         if isinstance(self.class_weight, str):
             counts = np.bincount(y, minlength=2)
             # A client with one class has nothing to balance.

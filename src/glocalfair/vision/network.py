@@ -41,6 +41,7 @@ class PictureNetwork:
     def __init__(self, module: nn.Module) -> None:
         self.layout = Layout.of(module)
         self.module = module
+        self.device = next(module.parameters()).device
         self.random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
         tensors = dict(module.named_parameters()) | dict(module.named_buffers())
         self._tensors = [tensors[name] for name in self.layout.names]

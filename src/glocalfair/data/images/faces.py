@@ -126,7 +126,8 @@ def draw(side: int, gender: Ints, age: Ints, curve: Floats, looks: Floats, jitte
     picture = np.where(eyes[:, None], 30.0, picture)
     picture = np.where(mouth[:, None], np.array([150.0, 40.0, 50.0])[:, None, None], picture)
     light = 1 + 0.1 * jitter[:, 2, None, None, None]
-    return np.clip(picture * light, 0, 255).astype(np.uint8)
+    pixels: npt.NDArray[np.uint8] = np.clip(picture * light, 0, 255).astype(np.uint8)
+    return pixels
 
 
 DATASET = DatasetEntry(

@@ -19,7 +19,9 @@ LAYOUT = ("jpeg", "offset", "name")
 class Source(Protocol):
     """Encoded pictures by number."""
 
-    names: Sequence[str]
+    @property
+    def names(self) -> Sequence[str]:
+        """What the pictures are called."""
 
     def read(self, number: int) -> bytes:
         """Return one picture's bytes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from glocalfair.report.html.arms import Arm
-from glocalfair.report.html.charts import duals, frontier, gini, holdings, local, lorenz, training
+from glocalfair.report.html.charts import duals, frontier, gini, heat, holdings, local, lorenz, training
 from glocalfair.report.html.charts.chart import Chart
 
 CHARTS: tuple[Callable[[Sequence[Arm]], Chart | None], ...] = (
@@ -18,6 +18,7 @@ CHARTS: tuple[Callable[[Sequence[Arm]], Chart | None], ...] = (
     duals.chart,
     lorenz.chart,
     gini.chart,
+    heat.chart,
     holdings.chart,
 )
 
