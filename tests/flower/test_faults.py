@@ -209,9 +209,7 @@ def test_too_few_sites_is_an_error_with_all_reasons(tmp_path: Path) -> None:
 def test_nobody_connects_is_an_error_after_the_time(tmp_path: Path) -> None:
     there = small(tmp_path, enrol_timeout=0.05)
     there.transport._sites.clear()
-    with pytest.raises(
-        GlocalfairError, match=r"0 of at least 1 sites have enrolled within 0\.05 s, missing are client"
-    ):
+    with pytest.raises(GlocalfairError, match=r"0 of at least 1 sites .* 0\.05 s, missing are client"):
         there.play()
 
 

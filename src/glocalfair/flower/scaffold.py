@@ -43,7 +43,7 @@ name = "{method}"  # see: glocalfair list methods
 {model}
 
 [train]
-rounds = 30
+rounds = {rounds}
 participation = 1.0  # share of the sites that train in a round
 epochs = 2
 lr = 0.05
@@ -62,7 +62,15 @@ standardise = "schema"  # or "totals": each site then sends three totals for eac
 """
 
 
-def write_app(folder: Path, schema: Path, method: str, data: Path | None, sites: tuple[str, ...], own: bool) -> str:
+def write_app(
+    folder: Path,
+    schema: Path,
+    method: str,
+    data: Path | None = None,
+    sites: tuple[str, ...] = (),
+    rounds: int = 30,
+    own: bool = False,
+) -> str:
     """Write the app and return the name of its package.
 
     Parameters
@@ -77,6 +85,8 @@ def write_app(folder: Path, schema: Path, method: str, data: Path | None, sites:
         Files for a simulation, as a pattern such as ``data/*.csv``; None for a deployment only.
     sites
         Names of the sites; empty for whoever connects.
+    rounds
+        Number of rounds.
     own
         Whether the user brings a model of their own.
     """
@@ -95,7 +105,7 @@ def write_app(folder: Path, schema: Path, method: str, data: Path | None, sites:
         package / "__init__.py": "",
         package / "server_app.py": SERVER.format(model=imported, factory=", make" if own else ""),
         package / "client_app.py": CLIENT.format(model=imported, factory="make" if own else ""),
-        package / "federation.toml": FEDERATION.format(method=method, model=model, sites=who),
+        package / "federation.toml": FEDERATION.format(method=method, model=model, rounds=rounds, sites=who),
         folder / "pyproject.toml": _project(folder, name, data),
     }
     if own:
