@@ -54,6 +54,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"mode": "absolute", "tau_fnr": 0.1, "tau_fpr": 0.1, "warmup": 0.0, "clip": 0.0},
         {"dual": "game", "warmup": 0.0},
         {"gini_of": "update", "gini_scale": "standardised", "gamma": 5.0, "cluster_mass": "equal"},
+        {"gini_by": "client", "gini_of": "update"},
     ],
     "glocalfair-paper": [
         {"proxy": "hinge", "iterate": "tfco", "theta_radius": 5.0, "dual_radius": 2.0},
