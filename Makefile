@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run docs evidence test test-slow lint types format clean
+.PHONY: run docs evidence test test-slow lint types format clean fuzz audit
 
 run: $(VENV)/installed
 	$(BIN)/glocalfair compare adult --methods fedavg,glocalfair --partition dirichlet --seeds 5 --output runs/first
@@ -20,6 +20,14 @@ evidence: $(VENV)/installed-dev
 
 test: lint types
 	$(BIN)/python -m pytest -n auto -m "not slow"
+
+fuzz: $(VENV)/installed-dev
+	$(PIP) -c constraints.txt "atheris>=3.0"
+	$(BIN)/python tools/fuzz.py --seconds 60
+
+audit: $(VENV)/installed-dev
+	$(PIP) -c constraints.txt "pip-audit>=2.9"
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
 
 test-slow: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m slow
