@@ -42,7 +42,10 @@ def _convert(hint: Any, value: Any) -> Any:
             raise _MismatchError("a table of keys and values")
         return dict(value)
     if hint is float and type(value) is int:
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise _MismatchError("a number below 1e308") from None
     # `type is`, because True is an int to isinstance.
     if type(value) is not hint:
         raise _MismatchError(_RULES.get(hint, getattr(hint, "__name__", str(hint))))
