@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from multiprocessing import util
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from glocalfair.cli import main
+from glocalfair.engines.state import SimulationState
 from tests.reliability.sabotage import Operations
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -124,3 +126,21 @@ class Break:
 
     def __call__(self) -> None:
         Operations(self.at, self.refuse).install()
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Setup for a child: let each round take longer, so that something can happen in it."""
+
+    seconds: float
+
+    def __call__(self) -> None:
+        from glocalfair.engines.simulator import Simulator
+
+        real = Simulator.step
+
+        def step(self_: Simulator, state: SimulationState) -> tuple[SimulationState, dict[str, Any]]:
+            time.sleep(self.seconds)
+            return real(self_, state)
+
+        Simulator.step = step  # type: ignore[method-assign]

@@ -136,7 +136,7 @@ def test_the_last_good_model_is_the_one_before() -> None:
 
 def test_one_client_that_blows_up_does_not_stop_the_others() -> None:
     f = drawn(2, clients=5)
-    x = f.x.copy()
+    x = f.x.astype(np.float64)
     x[f.clients[0].train] *= 1e150
     sim = simulator(registry.method("fedavg"), replace(f, x=x), lr=0.1)
     state, records = play(sim, 3)
@@ -157,7 +157,7 @@ def test_one_huge_update_is_no_majority() -> None:
     # A lone participant of many clients says nothing about the others.
     assert divergence([update("a", np.inf)], {"a": np.nan}, np.ones(3), None, 2) == ""
     assert divergence([update("a", np.inf)], {"a": np.nan}, np.ones(3), None, 1)
-    assert "weight of 2e+06" in divergence([], {}, np.array([1.0, -2e6]), None, 2)
+    assert "weight of 2e+04" in divergence([], {}, np.array([1.0, -2e4]), None, 2)
     assert "validation loss of nan" in divergence([], {}, np.ones(1), float("nan"), 2)
 
 

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
-from glocalfair.cli.stopping import handling
 from glocalfair.errors import GlocalfairError, unknown
+from glocalfair.stopping import handling
 
 FAILED = 2
 INTERRUPTED = 130

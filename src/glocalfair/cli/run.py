@@ -201,7 +201,7 @@ def _free(name: str, ready: Experiment) -> Path:
 
 
 def _train(ready: Experiment, directory: RunDirectory, state: Any, silent: bool, engine: str) -> dict[str, Any]:
-    from glocalfair.cli.stopping import Stop
+    from glocalfair.stopping import Stop
     from glocalfair.report.overview import overview
     from glocalfair.report.progress import Progress
 

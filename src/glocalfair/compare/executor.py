@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -16,6 +17,7 @@ from glocalfair.compare import worker
 from glocalfair.compare.jobs import Job
 from glocalfair.errors import GlocalfairError, invalid
 from glocalfair.runs import RunDirectory
+from glocalfair.stopping import handling
 
 _POLL = 0.5
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -113,9 +115,11 @@ def _in_parallel(waiting: Sequence[Job], workers: int, progress: _Progress) -> N
     with _one_thread(), ProcessPoolExecutor(workers, context, worker.start) as pool:
         futures: dict[Future[Any], Job] = {}
         try:
-            for job in waiting:
-                values = configuration.to_mapping(job.config)
-                futures[pool.submit(worker.execute, values, str(job.path))] = job
+            # Workers take over that Ctrl-C is ignored: while they load torch they could not say so themselves.
+            with handling(signal.SIG_IGN, signal.SIGINT):
+                for job in waiting:
+                    values = configuration.to_mapping(job.config)
+                    futures[pool.submit(worker.execute, values, str(job.path))] = job
             while futures:
                 done, _ = wait(futures, _POLL, FIRST_COMPLETED)
                 for future in done:

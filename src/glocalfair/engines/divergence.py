@@ -10,7 +10,7 @@ from glocalfair.types import ClientUpdate, Floats
 
 LOSS = 100.0
 """A mean loss above this is no learning: guessing has 0.69."""
-WEIGHT = 1e6
+WEIGHT = 1e4
 """A weight beyond this comes from steps that are far too long."""
 
 
