@@ -138,7 +138,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_without_flower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "flwr", None)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(GlocalfairError, match=r"glocalfair\[flower\]"):
         write(tmp_path)
 

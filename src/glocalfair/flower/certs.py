@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glocalfair.errors import GlocalfairError, invalid
-from glocalfair.flower import require_flower
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -49,7 +48,7 @@ def write(folder: Path, hosts: Sequence[str] = (), sites: Sequence[str] = (), da
     list of Path
         The files: ``ca.crt``, ``ca.key``, ``server.pem``, ``server.key``, and ``keys/SITE`` with ``keys/SITE.pub``.
     """
-    require_flower()
+    _require_cryptography()
     if not 1 <= days <= 3650:
         raise invalid("days", "from 1 to 3650", days)
     for site in sites:
@@ -68,6 +67,13 @@ def write(folder: Path, hosts: Sequence[str] = (), sites: Sequence[str] = (), da
     for path, data in content.items():
         _create(path, data, 0o600 if path in secret else 0o644)
     return list(content)
+
+
+def _require_cryptography() -> None:
+    try:
+        import cryptography  # noqa: F401
+    except ImportError as error:
+        raise GlocalfairError("Certificates need the flower extra: pip install 'glocalfair[flower]'.") from error
 
 
 def _create(path: Path, data: bytes, mode: int) -> None:
