@@ -154,6 +154,33 @@ def test_totals_that_contradict_each_other() -> None:
     assert "exceeds" in rejected["a"]
 
 
+def liars_shares(name: str, change: Change, **values: Any) -> list[float]:
+    method = hostile(registry.method(name, values), change, (LIAR,))
+    _, records = play(simulator(method, FEDERATION), 3)
+    return [record["server"]["coefficients"][LIAR] for record in records]
+
+
+def honest_shares(name: str, **values: Any) -> list[float]:
+    return liars_shares(name, lambda update: update, **values)
+
+
+def test_what_the_security_page_says_of_liars() -> None:
+    share = honest_shares("fedavg")[0]
+
+    def loss(value: float) -> Change:
+        return lambda update: replace(update, payload={"loss": value})
+
+    assert liars_shares("afl", loss(1e12))[1] > 0.999
+    assert liars_shares("gifair", loss(1e12)) == pytest.approx([share] * 3)
+    assert liars_shares("qffl", loss(1e12), q=1.0)[0] > 0.999
+    assert liars_shares("qffl", loss(1e3), q=0.1)[0] > 1.2 * share
+    # A Gini coefficient of 0 is worth e^(γ G) at most, G that of the others.
+    flat: Change = lambda update: replace(update, weights=np.sign(update.weights) * np.abs(update.weights).mean())  # noqa: E731
+    for name in ("glocalfair", "glocalfair-paper"):
+        gained = np.array(liars_shares(name, flat)) / share
+        assert (gained > 1).all() and (gained < np.exp(0.6 * 0.6)).all()
+
+
 def test_nobody_came() -> None:
     assert accept([], np.zeros(2), {}, Expected(FedAvg())) == ([], {})
 
