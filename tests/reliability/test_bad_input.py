@@ -102,6 +102,19 @@ def test_a_bug_is_one_line_too(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert told.exit_code == 70 and "Traceback (most recent call last)" in told.stderr
 
 
+def test_a_coordinator_cannot_make_a_site_import_code(folder: Path) -> None:
+    from glocalfair.flower.settings import Terms
+    from glocalfair.flower.site import Site
+    from glocalfair.flower.store import Store
+    from glocalfair.flower.transport import Content
+
+    site = Site("a", Store(folder / "site"), lambda terms: pytest.fail("the rows were read"))
+    sys.path.insert(0, str(folder))
+    answer = site.answer("enrol", Content({"terms": Terms("r", {"name": "evil:Method"}).to_json()}))
+    assert answer.value("kind", str) == "refused" and "imports no code" in answer.value("reason", str)
+    assert not (folder / "executed").exists()
+
+
 NAMES = ["../../escaped", "/tmp/escaped", "..", "a/b", "con\x00trol", "x" * 300, "\n", "~", "-rf", "%2e%2e"]
 
 

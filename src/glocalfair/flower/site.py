@@ -147,6 +147,9 @@ class Site:
 
     def _method(self, terms: Terms) -> Method:
         """Make the method with the site's own constraints; refuse it if it sends more than the site allows."""
+        if ":" in str(terms.method.get("name")):
+            # An import runs code; what a coordinator names must not be imported here.
+            raise GlocalfairError(f"Site '{self.name}' imports no code for the method '{terms.method['name']}'.")
         overrides: dict[str, Any] = {}
         if self.overrides:
             if "overrides" not in terms.made_method().__dataclass_fields__:
