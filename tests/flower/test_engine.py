@@ -1,0 +1,81 @@
+"""``--engine flower``: an experiment through Flower's simulation gives what the embedded engine gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="needs the flower extra")
+
+from glocalfair.runs import RunDirectory, read_safetensors
+from tests.flower.deploy import BIN
+from tests.flower.groups import glocalfair
+
+RUN = "run synthetic --method ditto --rounds 2 --partition iid --clients 3 --set data.rows=300 --set run.dtype=float64"
+
+
+# Ray takes half a minute to start, longer on a busy machine.
+@pytest.mark.timeout(900)
+def test_same_experiment_same_result(tmp_path: Path) -> None:
+    """Ditto, because its clients keep models of their own, on which the local figures are measured."""
+    there, here = tmp_path / "flower", tmp_path / "embedded"
+    # A process of its own: Ray leaves threads and warnings behind.
+    words = [str(BIN / "glocalfair"), *RUN.split(), "--engine", "flower", "--output", str(there), "--quiet"]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "RAY_TMPDIR": "/tmp"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    glocalfair(*RUN.split(), "--output", str(here), "--quiet")
+    one, two = (read_safetensors(RunDirectory(path).model)[0] for path in (there, here))
+    assert one.keys() == two.keys()
+    for name, tensor in one.items():
+        np.testing.assert_allclose(tensor, two[name], rtol=0, atol=1e-12)
+    results: list[dict[str, Any]] = [json.loads((path / "result.json").read_text()) for path in (there, here)]
+    for part in ("global", "local", "counts"):
+        assert results[0][part] == results[1][part]
+    assert "complete" in glocalfair("run", "--resume", str(there))
+
+
+def test_what_needs_the_embedded_engine_is_said(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from glocalfair.cli import main
+
+    words = ["run", "synthetic", "--engine", "flower", "--set", "train.dropout=0.5", "--output", str(tmp_path / "x")]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2 and "'train.dropout' is for simulations" in done.output
+
+
+WITHOUT = """
+import sys
+
+sys.modules["flwr"] = None
+import importlib, pkgutil
+import glocalfair.flower
+from glocalfair.errors import GlocalfairError
+
+for each in pkgutil.iter_modules(glocalfair.flower.__path__):
+    if each.name not in ("apps", "strategy"):
+        importlib.import_module(f"glocalfair.flower.{each.name}")
+for name in glocalfair.flower.__all__:
+    try:
+        getattr(glocalfair.flower, name)
+    except GlocalfairError as error:
+        assert "pip install 'glocalfair[flower]'" in str(error)
+    else:
+        raise AssertionError(name)
+from glocalfair.cli import main
+
+main(["flower", "init", "app", "--schema", "schema.json"])
+"""
+
+
+def test_without_flower_everything_imports_and_says_what_to_install(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr == "Error: This needs Flower. Install it with: pip install 'glocalfair[flower]'.\n"
