@@ -150,7 +150,7 @@ def inequality(weights: Floats, points: int, origin: Floats | None = None) -> tu
     before = np.cumsum(b.count) - b.count
     between = float((2 * before + b.count - size) @ sums)
     # Whether one bucket's values lie evenly is a guess; it must not matter. Thousands of guesses cancel.
-    suspect = np.flatnonzero(_uneven(b, share) | (room > TOLERANCE / 100 * between))
+    suspect = np.flatnonzero(_uneven(b, share) | (room > TOLERANCE / 20 * between))
     order = suspect[np.argsort(room[suspect], kind="stable")]
     safe = np.searchsorted(np.cumsum(room[order]), TOLERANCE / 2 * between, side="right")
     chosen = np.sort(order[safe:])

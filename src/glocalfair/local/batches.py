@@ -43,13 +43,15 @@ def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Sequence[
     weight = np.zeros(position.shape)
     for k, (n, generator) in enumerate(zip(rows, generators, strict=True)):
         per_epoch = -(-n // batch)
-        sizes = np.full(per_epoch, min(batch, n))
-        sizes[-1] = n - batch * (per_epoch - 1)
-        mask = np.arange(width) < sizes[:, None]
+        full = batch * (per_epoch - 1)
+        # All batches but the last are full, so the rows of an epoch lie side by side.
+        shape = epochs, per_epoch * width
+        rows_of_epoch = position[k, : epochs * per_epoch].reshape(shape)
+        weight_of_epoch = weight[k, : epochs * per_epoch].reshape(shape)
+        weight_of_epoch[:, :full] = 1 / batch
+        weight_of_epoch[:, full:n] = 1 / (n - full)
         for epoch in range(epochs):
-            span = slice(epoch * per_epoch, (epoch + 1) * per_epoch)
-            position[k, span][mask] = generator.permutation(n)
-            weight[k, span] = mask / sizes[:, None]
+            rows_of_epoch[epoch, :n] = generator.permutation(n)
     return Schedule(position, weight, counts)
 
 

@@ -55,47 +55,38 @@ class MLPNetwork:
     def __init__(self, module: MLP) -> None:
         self.layout = Layout.of(module)
         self.device = next(module.parameters()).device
-        self._layers = [tuple(layer.weight.shape) for layer in module.linear]
 
-    def _views(self, theta: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        views, at = [], 0
-        for out, inputs in self._layers:
-            weight = theta[:, at : at + out * inputs].unflatten(1, (out, inputs))
-            at += out * inputs
-            views.append((weight, theta[:, at : at + out]))
-            at += out
-        return views
+    def _views(self, theta: torch.Tensor) -> list[torch.Tensor]:
+        """Return weight, bias, weight, bias … of the layers, with a leading client axis."""
+        return list(self.layout.views(theta).values())
 
-    def _activations(self, theta: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    def _activations(self, views: list[torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
         inputs = [x]
-        layers = self._views(theta)
-        for weight, bias in layers[:-1]:
-            hidden = torch.baddbmm(bias.unsqueeze(1), inputs[-1], weight.mT).relu_()
-            inputs.append(hidden)
-        weight, bias = layers[-1]
-        return torch.baddbmm(bias.unsqueeze(1), inputs[-1], weight.mT).squeeze(2), inputs
+        for i in range(0, len(views) - 2, 2):
+            inputs.append(torch.baddbmm(views[i + 1].unsqueeze(1), inputs[-1], views[i].mT).relu_())
+        return torch.baddbmm(views[-1].unsqueeze(1), inputs[-1], views[-2].mT).squeeze(2), inputs
 
     def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
-        logits, inputs = self._activations(theta, x)
-        weights = self._views(theta)
+        views = self._views(theta)
+        logits, inputs = self._activations(views, x)
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
             grad = torch.empty_like(theta)
+            parts = self._views(grad)
             delta = slope.unsqueeze(2)
-            for i in range(len(weights) - 1, -1, -1):
-                grad_weight, grad_bias = self._views(grad)[i]
-                grad_weight.copy_(torch.bmm(delta.mT, inputs[i]))
-                torch.sum(delta, 1, out=grad_bias)
+            for i in range(len(inputs) - 1, -1, -1):
+                torch.bmm(delta.mT, inputs[i], out=parts[2 * i])
+                torch.sum(delta, 1, out=parts[2 * i + 1])
                 if i:
-                    delta = torch.bmm(delta, weights[i][0]).mul_(inputs[i] > 0)
+                    delta = torch.bmm(delta, views[2 * i]).mul_(inputs[i] > 0)
             return grad
 
         return logits, pullback
 
     def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """See `Network.logits`."""
-        return self._activations(flat, x)[0]
+        return self._activations(self._views(flat), x)[0]
 
 
 class ModuleNetwork:

@@ -201,14 +201,16 @@ class _StageRun:
         weights: torch.Tensor,
     ) -> None:
         self.trainer, self.settings, self.weights = trainer, settings, weights
-        self.seeds = [generator(job.seed, job.round, job.client, "network", number) for job in jobs]
-        self.augmenters = [generator(job.seed, job.round, job.client, "augment", number) for job in jobs]
+        self.jobs, self.number = jobs, number
+        # A generator takes a while to make, and most cohorts need none of these.
+        augments = settings.augment != "none" and trainer.rows.x.dim() == 4
+        self.augmenters = [self._generator(job, "augment") for job in jobs] if augments else []
         epochs = settings.epochs if stages[0].epochs is None else stages[0].epochs
         self.plan: Schedule = schedule(
             [len(job.train) for job in jobs],
             epochs,
             settings.batch_size,
-            [generator(job.seed, job.round, job.client, "batches", number) for job in jobs],
+            [self._generator(job, "batches") for job in jobs],
         )
         dtype = trainer.dtype
         position = torch.as_tensor(self.plan.position)
@@ -274,12 +276,15 @@ class _StageRun:
             yield
             return
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(self.seeds[0].integers(2**62)))
+            torch.manual_seed(int(self._generator(self.jobs[0], "network").integers(2**62)))
             yield
+
+    def _generator(self, job: Job, purpose: str) -> np.random.Generator:
+        return generator(job.seed, job.round, job.client, purpose, self.number)
 
     def _inputs(self, rows: torch.Tensor) -> torch.Tensor:
         x = self.trainer.rows.inputs(rows)
-        if self.settings.augment == "none" or x.dim() != 5:
+        if not self.augmenters:
             return x
         pairs = zip(x, self.augmenters, strict=False)
         return torch.stack([augmented(each, self.settings.augment, rng) for each, rng in pairs])
