@@ -17,8 +17,10 @@ from glocalfair.flower.transport import through_bytes
 class MemoryGrid(Grid):
     """Nodes that each run one client app, with a config of their own."""
 
-    def __init__(self, app: ClientApp, nodes: dict[int, dict[str, Any]]) -> None:
-        self.app, self.nodes = app, nodes
+    def __init__(
+        self, app: ClientApp, nodes: dict[int, dict[str, Any]], run_config: dict[str, Any] | None = None
+    ) -> None:
+        self.app, self.nodes, self.run_config = app, nodes, run_config or {}
         self.replies: dict[str, Message] = {}
         # Flower's runtime tells a process who it is.
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 0, 1
@@ -46,7 +48,7 @@ class MemoryGrid(Grid):
             about.__dict__["_message_id"] = str(uuid4())
             node = about.dst_node_id
             message.content = through_bytes(message.content)
-            context = Context(1, node, self.nodes[node], RecordDict(), {})
+            context = Context(1, node, self.nodes[node], RecordDict(), self.run_config)
             answer = self.app(message, context)
             answer.content = through_bytes(answer.content)
             self.replies[about.message_id] = answer

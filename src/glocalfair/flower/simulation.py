@@ -86,7 +86,10 @@ def simulate(
 
     logger = logging.getLogger("flwr")
     before, logger.level = logger.level, logging.ERROR
-    resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": {"log_to_driver": False}}
+    resources: dict[str, Any] = {
+        "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+        "init_args": {"log_to_driver": False},
+    }
     try:
         run_simulation(server, client, len(ready.simulator.clients), backend_config=resources)
     except RuntimeError as error:
@@ -148,7 +151,7 @@ def _with_states(state: SimulationState, roster: Roster | None, folder: Path) ->
     assert roster is not None
     places = {name: place for place, name in enumerate(sorted(roster.infos))}
     clients = {
-        name: Store(folder / f"{places[name]:05d}").state(roster.terms.run, int(memory[USED]))  # type: ignore[arg-type]
+        name: Store(folder / f"{places[name]:05d}").state(roster.terms.run, int(memory[USED]))
         for name, memory in state.clients.items()
     }
     return replace(state, clients=clients)
