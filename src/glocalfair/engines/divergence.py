@@ -47,7 +47,7 @@ def divergence(
         How many clients must take part before a majority of them says anything about the others.
     """
     size = len(weights)
-    lost = sum(not np.abs(losses[u.client]) <= LOSS or not _small(u.weights[:size]) for u in updates)
+    lost = sum(_blew_up(update, losses, size) for update in updates)
     if len(updates) >= enough and 2 * lost > len(updates):
         worst = max((loss for loss in losses.values() if np.isfinite(loss)), default=float("nan"))
         return f"the training of {lost} of {len(updates)} clients blew up (largest loss {worst:.3g})"
@@ -56,6 +56,15 @@ def divergence(
     if validation is not None and not validation <= LOSS:
         return f"the new model has a validation loss of {validation:.3g}"
     return ""
+
+
+def _blew_up(update: ClientUpdate, losses: Mapping[str, float], size: int) -> bool:
+    """Whether a client's training went astray; what is no update at all is left to the checks of updates."""
+    if not np.abs(losses.get(str(update.client), 0.0)) <= LOSS:
+        return True
+    weights = update.weights
+    usual = isinstance(weights, np.ndarray) and weights.ndim == 1 and weights.dtype.kind == "f"
+    return usual and not _small(weights[:size])
 
 
 def _small(weights: Floats) -> bool:
