@@ -73,7 +73,9 @@ def first_difference(old: Any, new: Any, place: str = "") -> str:
     if isinstance(old, dict) and isinstance(new, dict):
         keys = sorted({*old, *new})
         return next(filter(None, (first_difference(old.get(k), new.get(k), f"{place}.{k}") for k in keys)), "")
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+    if isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            return f"{place.removeprefix('.') or 'the list'}: {len(old)} entries, now {len(new)}"
         pairs = enumerate(zip(old, new, strict=True))
         return next(filter(None, (first_difference(a, b, f"{place}[{i}]") for i, (a, b) in pairs)), "")
     if isinstance(old, float) and isinstance(new, float):
