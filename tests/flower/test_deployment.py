@@ -96,7 +96,10 @@ def test_equals_the_simulation_and_lets_nobody_else_in(there: Deployment) -> Non
         assert "SuperNode ID" not in there.log(refused), there.log(refused)
         there.kill(refused)
     assert all("SuperNode ID" in there.log(site) for site in SITES)
+    assert "Failed to activate SuperNode" in there.log("stranger")
+    assert "No SuperNode found with the given public key" in there.log("superlink")
     assert "CERTIFICATE_VERIFY_FAILED" in there.log("gullible")
+    assert "Connection attempt failed" in there.log("open")
 
 
 def test_faults_in_one_run(there: Deployment) -> None:
