@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run docs evidence test test-slow lint types format clean fuzz audit
+.PHONY: run docs evidence bench bench-quick test test-slow lint types format clean fuzz audit
 
 run: $(VENV)/installed
 	$(BIN)/glocalfair compare adult --methods fedavg,glocalfair --partition dirichlet --seeds 5 --output runs/first
@@ -17,6 +17,18 @@ docs: $(VENV)/installed-dev
 evidence: $(VENV)/installed-dev
 	$(BIN)/python experiments/evidence.py
 	$(BIN)/python experiments/claims.py
+
+bench: $(VENV)/installed-dev .venv-bench/installed
+	$(BIN)/python -m benchmarks --write docs/img/perf
+
+bench-quick: $(VENV)/installed-dev
+	$(BIN)/python -m benchmarks --size quick
+
+.venv-bench/installed: benchmarks/requirements-peers.txt
+	@echo "Installing pfl-research and Flower into .venv-bench, for comparison (about two minutes) ..."
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -r $<
+	@touch $@
 
 test: lint types
 	$(BIN)/python -m pytest -n auto -m "not slow"

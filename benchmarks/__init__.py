@@ -1,0 +1,1 @@
+"""Speed and memory, measured beside others on the same work: ``python -m benchmarks``."""

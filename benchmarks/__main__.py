@@ -1,0 +1,103 @@
+"""``python -m benchmarks``: measure everything and print the table of ratios, targets and what was reached."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from benchmarks import cost, rounds, scale, seeds, server, startup
+from benchmarks.plot import plot
+from benchmarks.processes import PEERS
+from benchmarks.table import Line, markdown
+from benchmarks.work import CASES, Case
+
+Part = Callable[[], Iterator[Line]]
+
+
+def full() -> dict[str, Part]:
+    """All of it: about half an hour on two idle cores."""
+    return {
+        "rounds": lambda: rounds.lines(CASES, 12, 3, flower=True),
+        "cost": lambda: cost.lines(30, 2000, 3),
+        "server": lambda: server.lines(server.RESNET34, 30, 3),
+        "seeds": lambda: seeds.lines(10, 30, 1),
+        "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 12, 3),
+        "exponents": lambda: scale.exponents(4, 3),
+        "start": lambda: startup.lines(3),
+    }
+
+
+def quick() -> dict[str, Part]:
+    """The same in short: under three minutes on two idle cores. Flower's simulation starts too slowly for that."""
+    return {
+        "rounds": lambda: rounds.lines(CASES, 6, 1, flower=False),
+        "cost": lambda: cost.lines(9, 400, 1),
+        "server": lambda: server.lines(4_000_000, 10, 3),
+        "seeds": lambda: seeds.lines(2, 5, 1),
+        "scale": lambda: scale.growth((1_000, 10_000), 6, 1),
+        "exponents": lambda: scale.exponents(2, 1),
+        "start": lambda: startup.lines(1),
+    }
+
+
+def tiny() -> dict[str, Part]:
+    """Only to see that everything runs."""
+    small = [Case(case.name, 4, 2, case.exponent, rows=600) for case in CASES[-1:]]
+    return {
+        "rounds": lambda: rounds.lines(small, 4, 1, flower=False),
+        "server": lambda: server.lines(1_100_000, 2, 1),
+        "start": lambda: startup.lines(1),
+    }
+
+
+SIZES = {"full": full, "quick": quick, "tiny": tiny}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print; `--write` also keeps the table and the plot."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--size", choices=SIZES, default="full")
+    parser.add_argument("--only", nargs="*", help="some of the parts", default=[])
+    parser.add_argument("--write", type=Path, help="folder for table.md and perf-scale.svg")
+    chosen = parser.parse_args(arguments)
+    begun = time.perf_counter()
+    found: list[Line] = []
+    if not PEERS.exists():
+        print("pfl-research and Flower are not installed (make bench does it): measured without them", file=sys.stderr)
+    for name, part in SIZES[chosen.size]().items():
+        if chosen.only and name not in chosen.only:
+            continue
+        for line in part():
+            found.append(line)
+            print("  ".join(filter(None, line.cells())), file=sys.stderr, flush=True)
+    table = markdown(found)
+    minutes = (time.perf_counter() - begun) / 60
+    print(f"{table}\n{about()}; measured in {minutes:.1f} minutes")
+    if chosen.write:
+        chosen.write.mkdir(parents=True, exist_ok=True)
+        (chosen.write / "table.md").write_text(table, encoding="utf-8")
+        (chosen.write / "perf-scale.svg").write_text(plot(found), encoding="utf-8")
+
+
+def about() -> str:
+    """Say on which machine and with which versions this was measured."""
+    import numpy
+    import torch
+
+    from glocalfair import __version__
+    from glocalfair.compare.executor import cores
+
+    model = "unknown processor"
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        model = next((line.partition(": ")[2] for line in info.read_text().splitlines() if "model name" in line), model)
+    versions = f"glocalfair {__version__}, torch {torch.__version__}, numpy {numpy.__version__}"
+    return f"{model}, {cores()} cores, Python {platform.python_version()}, {versions}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Our own engine on the work, as a user runs it: an `Experiment` that writes its run directory."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.clock import Laps, report
+from benchmarks.work import BATCH, HIDDEN, LR, MOMENTUM, Work
+from glocalfair.config import build
+from glocalfair.experiment import Experiment
+from glocalfair.models import MLP
+from glocalfair.runs import RunDirectory
+from glocalfair.types import Attribute, Client, Federation
+
+
+class Plain(torch.nn.Module):
+    """The same network, unknown to the package: it takes the path of any module."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.net = MLP(inputs, HIDDEN)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return one logit for each row."""
+        return self.net(x)
+
+
+def federation(work: Work) -> Federation:
+    """Clients that train on all their rows; a few rows double as the global test set, for the final tables."""
+    none = np.empty(0, dtype=np.int64)
+    rows = np.arange(len(work.y))
+    held = np.split(rows, work.edges[1:-1])
+    return Federation(
+        name="work",
+        x=work.x,
+        y=work.y,
+        groups=(rows % 2)[:, None],
+        attributes=(Attribute("parity", ("even", "odd")),),
+        clients=tuple(Client(f"c{k:06d}", part, none, none) for k, part in enumerate(held)),
+        test=rows[:100],
+    )
+
+
+def main(path: str, rounds: str, per_round: str, kind: str, method: str = "fedavg") -> None:
+    """Train and report the time of a round, who took part and the final weights' loss."""
+    torch.set_num_threads(1)
+    work = Work.load(Path(path))
+    share = int(per_round) / (len(work.edges) - 1)
+    config = build(
+        {
+            "model": {"hidden": list(HIDDEN)},
+            "train": {
+                "rounds": int(rounds),
+                "participation": share,
+                "batch_size": BATCH,
+                "lr": LR,
+                "momentum": MOMENTUM,
+            },
+            "method": {"name": method},
+        }
+    )
+    ready = Experiment.prepare(config, federation(work), Plain if kind == "module" else None)
+    start = np.concatenate([w.ravel() for w in work.weights])
+    ready = Experiment(**{**vars(ready), "initial": start})
+    laps, drawn = Laps(), []
+
+    def on_round(record: dict) -> None:
+        laps.mark()
+        drawn.append([int(name[1:]) for name in record["participants"]])
+
+    with tempfile.TemporaryDirectory() as folder:
+        directory = RunDirectory.create(Path(folder) / "run", config)
+        laps.mark()
+        finished = ready.complete(directory, on_round=on_round)
+    cuts = np.cumsum([w.size for w in work.weights])[:-1]
+    final = [p.reshape(w.shape) for p, w in zip(np.split(finished.weights, cuts), work.weights, strict=True)]
+    report(laps.median(skip=2), participants=drawn, loss=work.loss(tuple(final)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,81 @@
+"""A FedAvg round here, in pfl-research, in Flower's simulation and in loops written by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.processes import PEERS, measure
+from benchmarks.table import Line, middle, ratio
+from benchmarks.work import Case, Work, make
+
+PFL = {"mlp": (4, 10, 10), "module": (1.3, 6, 6)}
+FLOWER = (6, 30, 30)
+Results = dict[str, list[dict[str, Any]]]
+
+
+def engines(flower: bool) -> list[str]:
+    """Name what can be measured: the peers need their own environment."""
+    peers = ["pfl", *(["flower"] if flower else [])] if PEERS.exists() else []
+    return ["mlp", "module", "loop", "loader", *peers]
+
+
+def once(engine: str, path: Path, case: Case, rounds: int) -> dict[str, Any]:
+    """Measure one engine once."""
+    if engine in ("mlp", "module"):
+        return measure("ours", path, rounds, case.per_round, engine)
+    if engine in ("loop", "loader"):
+        return measure("loops", path, engine)
+    return measure(f"peer_{engine}", path, peer=True)
+
+
+def check(engine: str, result: dict[str, Any], work: Work, like: float) -> None:
+    """Make sure that an engine did the same work: as many steps, and a model as good."""
+    steps = sum(work.steps(number) for number in range(len(work.participants)))
+    assert result.get("steps", steps) == steps, f"{engine}: {result['steps']} steps instead of {steps}"
+    start = work.loss(work.weights)
+    assert like < start, "nothing was learnt"
+    # Batches are drawn in other orders, so the losses agree to a part of what was learnt.
+    room = 0.1 * (start - like) + 0.005
+    assert abs(result["loss"] - like) < room, f"{engine}: loss {result['loss']} instead of {like}"
+
+
+def compared(case: Case, rounds: int, repetitions: int, flower: bool) -> Results:
+    """Measure all engines in turn, several times over."""
+    results: Results = {name: [] for name in engines(flower)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "work.npz"
+        work = make(case)
+        work.save(path)
+        first = once("mlp", path, case, rounds)
+        work = dataclasses.replace(work, participants=np.array(first["participants"]))
+        work.save(path)
+        for _ in range(repetitions):
+            for engine, found in results.items():
+                found.append(once(engine, path, case, rounds))
+                check(engine, found[-1], work, first["loss"])
+    return results
+
+
+def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) -> Iterator[Line]:
+    """Compare on every case."""
+    names = {"mlp": "MLP", "module": "any module"}
+    for number, case in enumerate(cases):
+        found = compared(case, rounds, repetitions, flower)
+        seconds = ", ".join(f"{name} {1000 * middle(r):.0f} ms" for name, r in found.items())
+        for kind, name in names.items():
+            if "pfl" in found:
+                target = PFL[kind][number]
+                yield Line("1 rounds", f"{name}: pfl-research / ours, {case.name}", ratio(found["pfl"], found[kind]),
+                           target=target, note=f"CPU a round: {seconds}" if kind == "mlp" else "")  # fmt: skip
+            if "flower" in found and kind == "mlp":
+                note = "wall " + f"{ratio(found['flower'], found[kind], 'wall'):.0f} ×"
+                yield Line("1 rounds", f"{name}: Flower / ours, {case.name}", ratio(found["flower"], found[kind]),
+                           target=FLOWER[number], note=note)  # fmt: skip
+            yield Line("1 rounds", f"{name}: DataLoader loop / ours, {case.name}", ratio(found["loader"], found[kind]),
+                       note="" if "pfl" in found else seconds)  # fmt: skip

@@ -1,0 +1,99 @@
+"""Many clients: memory and time of a round as the federation grows, and exponents of the growth."""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.clock import Laps, peak_megabytes, report
+from benchmarks.processes import measure
+from benchmarks.table import Line, middle
+from glocalfair.config import build
+from glocalfair.experiment import Experiment
+from glocalfair.runs import RunDirectory
+
+ROWS_EACH = 20
+PER_ROUND = 100
+FEATURES = 20
+
+
+def main(method: str, clients: str, per_round: str, rows: str, hidden: str, rounds: str) -> None:
+    """Train on synthetic data, equal clients, and report a round's time and the memory beside the data's."""
+    torch.set_num_threads(1)
+    config = build(
+        {
+            "data": {"name": "synthetic", "rows": int(clients) * int(rows), "features": FEATURES},
+            "partition": {"name": "iid", "clients": int(clients), "min_rows": 1},
+            "model": {"hidden": [int(size) for size in hidden.split(",")]},
+            "train": {"rounds": int(rounds), "participation": int(per_round) / int(clients)},
+            "method": {"name": method},
+            # Evaluation looks at every client's validation rows: it grows with the data, a round need not.
+            "run": {"evaluate_every": int(rounds)},
+        }
+    )
+    laps = Laps()
+    laps.mark()
+    ready = Experiment.prepare(config)
+    laps.mark()
+    begun = laps.median()
+    data = sum(a.nbytes for a in (ready.federation.x, ready.federation.y, ready.federation.groups)) / 2**20
+    weights = len(ready.initial)
+    laps, before = Laps(), peak_megabytes()
+    with tempfile.TemporaryDirectory() as folder:
+        directory = RunDirectory.create(Path(folder) / "run", config)
+        laps.mark()
+        ready.complete(directory, on_round=lambda record: laps.mark())
+    # The last round evaluates; the first one enrols everybody.
+    whole, last = laps.median(skip=2), {"data": data, "weights": weights, "before": before}
+    report(whole, prepare=begun.wall, **last)
+
+
+def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """Fit cost ∝ size^e by least squares in logarithms."""
+    return float(np.polyfit([math.log(s) for s in sizes], [math.log(c) for c in costs], 1)[0])
+
+
+def growth(clients: Sequence[int], rounds: int, repetitions: int) -> Iterator[Line]:
+    """Measure rounds of 100 clients in ever larger federations."""
+    for method in ("fedavg", "glocalfair"):
+        found = {
+            k: [measure("scale", method, k, PER_ROUND, ROWS_EACH, "32,16", rounds) for _ in range(repetitions)]
+            for k in clients
+        }
+        for k, results in found.items():
+            memory, data = middle(results, "megabytes"), middle(results, "data")
+            note = f"{memory:.0f} MB in all, data {data:.0f} MB; ready after {middle(results, 'prepare'):.1f} s"
+            yield Line(
+                "5 scale", f"{method}, {k:,} clients, {PER_ROUND} a round", 1000 * middle(results), "ms", note=note
+            )
+        first, last = (middle(found[k]) for k in (min(clients), max(clients)))
+        yield Line("5 scale", f"{method}: a round at {max(clients):,} / at {min(clients):,} clients", last / first,
+                   target=1.5, better="less")  # fmt: skip
+
+
+def exponents(points: int, repetitions: int) -> Iterator[Line]:
+    """Fit how the cost of a round grows with clients, rows and parameters."""
+    factors = [2**i for i in range(points)]
+    sweeps = {
+        "clients a round": [(64 * f, 64 * f, 200, "32,16") for f in factors],
+        "rows of a client": [(64, 64, 400 * f, "32,16") for f in factors],
+        "parameters": [(32, 32, 200, f"{256 * f},256") for f in factors],
+    }
+    for what, settings in sweeps.items():
+        results = [[measure("scale", "fedavg", *s, 6) for _ in range(repetitions)] for s in settings]
+        sizes = [
+            s[1] * s[2] if what != "parameters" else r[0]["weights"] for s, r in zip(settings, results, strict=True)
+        ]
+        costs = [middle(r) for r in results]
+        detail = ", ".join(f"{1000 * cost:.0f} ms" for cost in costs)
+        yield Line("5 scale", f"exponent in {what}", exponent(sizes, costs), "", 1.1, "less", f"CPU a round: {detail}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

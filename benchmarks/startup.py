@@ -1,0 +1,44 @@
+"""How long the first word and the first round take."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.table import Line
+
+GLOCALFAIR = [sys.executable, "-m", "glocalfair"]
+
+
+def words() -> float:
+    """Seconds of ``glocalfair --help``."""
+    begun = time.perf_counter()
+    subprocess.run([*GLOCALFAIR, "--help"], check=True, capture_output=True)
+    return time.perf_counter() - begun
+
+
+def first_round() -> float:
+    """Seconds from the command to the first line in the log of ``glocalfair run adult``."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "run" / "rounds.jsonl"
+        begun = time.perf_counter()
+        process = subprocess.Popen([*GLOCALFAIR, "run", "adult", "--output", str(log.parent), "--quiet"],
+                                   stdout=subprocess.DEVNULL)  # fmt: skip
+        while process.poll() is None and not (log.exists() and log.stat().st_size):
+            time.sleep(0.01)
+        seconds = time.perf_counter() - begun
+        process.terminate()
+        process.wait()
+        assert log.exists(), "the run did not start"
+        return seconds
+
+
+def lines(repetitions: int) -> Iterator[Line]:
+    """Measure both; the best of several, because a busy machine only ever adds."""
+    yield Line("6 start", "glocalfair --help, wall", min(words() for _ in range(repetitions)), "s", 0.5, "less")
+    yield Line("6 start", "glocalfair run adult, first round, wall", min(first_round() for _ in range(repetitions)),
+               "s", 5, "less")  # fmt: skip

@@ -1,0 +1,56 @@
+"""Lines of the result: what was measured, what was to be reached, what was reached."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure. Without a target it is there to be read."""
+
+    part: str
+    what: str
+    value: float
+    unit: str = "×"
+    target: float | None = None
+    better: Literal["more", "less"] = "more"
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Return "yes" or "no", or nothing without a target."""
+        if self.target is None:
+            return ""
+        return "yes" if (self.value >= self.target if self.better == "more" else self.value <= self.target) else "no"
+
+    def cells(self) -> list[str]:
+        """Return the line as text."""
+        sign = "≥" if self.better == "more" else "≤"
+        target = "" if self.target is None else f"{sign} {self.target:g} {self.unit}"
+        return [self.part, self.what, f"{self.value:.3g} {self.unit}", target, self.verdict, self.note]
+
+
+HEADER = ["", "measured", "reached", "target", "", "in detail"]
+
+
+def middle(results: Sequence[dict[str, Any]], key: str = "cpu") -> float:
+    """Return the median over repetitions."""
+    return statistics.median(float(result[key]) for result in results)
+
+
+def ratio(slow: Sequence[dict[str, Any]], fast: Sequence[dict[str, Any]], key: str = "cpu") -> float:
+    """Return the median of the ratios within each repetition: what disturbs the machine disturbs both alike."""
+    return statistics.median(float(s[key]) / float(f[key]) for s, f in zip(slow, fast, strict=True))
+
+
+def markdown(lines: Sequence[Line]) -> str:
+    """Return the table as Markdown, in columns that line up for people too."""
+    rows = [HEADER, *(line.cells() for line in lines)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
+    text = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |" for row in rows]
+    text.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    return "\n".join(text) + "\n"
