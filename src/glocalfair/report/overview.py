@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +13,11 @@ from rich.text import Text
 
 from glocalfair.report.text import plural
 
+FEW_STEPS, ENOUGH_STEPS = 200, 300
+"""Below the first a small network has hardly left its start (30 rounds of one minibatch each); at the second it has."""
+
 if TYPE_CHECKING:
+    from glocalfair.config import TrainConfig
     from glocalfair.experiment import Experiment
 
 
@@ -30,6 +37,7 @@ def _lines(ready: Experiment, path: Path) -> list[tuple[str, str]]:
     sizes = [len(client) for client in federation.clients]
     held = sum(sizes) + len(federation.test)
     unused = f" ({plural(federation.unused, 'row')} unused)" if federation.unused else ""
+    trained = [len(client.train) for client in federation.clients if len(client.train)]
     taking_part = len(simulator.context(1).participants)
     told = [f"{d.text} (once)" if d.once else d.text for d in method.discloses()]
     return [
@@ -41,8 +49,31 @@ def _lines(ready: Experiment, path: Path) -> list[tuple[str, str]]:
             f"{max(sizes):,}; {taking_part} train in a round",
         ),
         ("Model", f"{config.model.name}, {plural(simulator.network.layout.trainable, 'parameter')}"),
+        *([("Look", advice)] if (advice := few_steps(config.train, trained)) else []),
         ("Method", f"{method.name}: {method.summary}"),
         ("Discloses", "; ".join(told)),
         ("Output", str(path)),
         ("", ""),
     ]
+
+
+def few_steps(train: TrainConfig, rows: Sequence[int]) -> str:
+    """Say if a client of middle size takes so few gradient steps that the model will hardly learn.
+
+    Examples
+    --------
+    >>> from glocalfair.config import TrainConfig
+    >>> few_steps(TrainConfig(rounds=30, epochs=2, participation=1.0), [20, 24, 30])
+    'a client of middle size takes 60 steps in all, too few to learn much: --set train.epochs=10 makes them 300'
+    >>> few_steps(TrainConfig(rounds=30, epochs=1), [8000, 9000])
+    ''
+    """
+    each = train.rounds * train.participation * math.ceil(statistics.median(rows) / train.batch_size)
+    steps = round(each * train.epochs)
+    if steps >= FEW_STEPS:
+        return ""
+    epochs = math.ceil(ENOUGH_STEPS / each)
+    return (
+        f"a client of middle size takes {plural(steps, 'step')} in all, too few to learn much: "
+        f"--set train.epochs={epochs} makes them {round(each * epochs):,}"
+    )
