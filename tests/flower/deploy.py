@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -20,12 +21,13 @@ WAIT = 90.0
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+    """Return ports in a row that nobody uses, below those that outgoing connections take by chance."""
+    while True:
+        first = random.randrange(10_000, 32_000)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            for port in range(first, first + count):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return list(range(first, first + count))
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = WAIT) -> None:

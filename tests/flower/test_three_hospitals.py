@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 from pathlib import Path
 
@@ -19,21 +18,11 @@ from tests.flower.deploy import BIN, free_ports
 PAGE = Path(__file__).parents[2] / "docs" / "three-hospitals.md"
 
 
-def four_ports() -> int:
-    """Return a port that is free together with the next three."""
-    while True:
-        (port,) = free_ports(1)
-        with contextlib.suppress(OSError, OverflowError), contextlib.ExitStack() as stack:
-            for each in range(port, port + 4):
-                stack.enter_context(socket.socket()).bind(("127.0.0.1", each))
-            return port
-
-
 def script() -> str:
     blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     text = "".join(block for block in blocks if "not in the test" not in block)
     assert text.count("PORT=8000") == 1
-    return "set -e\n" + text.replace("PORT=8000", f"PORT={four_ports()}")
+    return "set -e\n" + text.replace("PORT=8000", f"PORT={free_ports(4)[0]}")
 
 
 @pytest.mark.timeout(1800)

@@ -40,7 +40,11 @@ def server_app(path: Path, factory: Factory | None = None) -> ServerApp:
     @app.main()
     def main(grid: Grid, context: Context) -> None:
         run_dir = Path(str(context.run_config.get("run-dir", "runs/flower"))).absolute()
-        coordinate(GridTransport(grid), path, run_dir, factory, _tell)
+        try:
+            coordinate(GridTransport(grid), path, run_dir, factory, _tell)
+        except GlocalfairError as error:
+            _tell(f"Error: {error}")
+            raise
 
     return app
 

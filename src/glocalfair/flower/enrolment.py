@@ -88,7 +88,7 @@ class _Desk:
         try:
             if isinstance(reply, str):
                 raise GlocalfairError(reply)
-            name = reply.value("site", str)
+            name = reply.value("site", str) or name
             if reply.values.get("kind") == "refused":
                 raise GlocalfairError(reply.value("reason", str))
             self._enter(name, node, reply)
