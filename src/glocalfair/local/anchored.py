@@ -57,7 +57,8 @@ def memberships(data: ClientData) -> Floats:
 
 def counted(constraint: Constraint, data: ClientData) -> npt.NDArray[np.bool_]:
     """Return which examples the constraint's rate counts: the positives for FNR, the negatives for FPR."""
-    return np.isin(data.y, constraint.labels)
+    # A comparison for each label is several times as fast as np.isin.
+    return np.logical_or.reduce([data.y == label for label in constraint.labels])
 
 
 @dataclass(frozen=True, eq=False)

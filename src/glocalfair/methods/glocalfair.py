@@ -251,7 +251,12 @@ class GLocalFair(Method):
         tilt = anchored.coefficients(
             constraints, pressures, data, members, dual.clip, moving_reference=self.reference == "local"
         )
-        notes = {"pressures": pressures, "violations": self._held_out(constraints, received, references, known)}
+        forces = zip(constraints, pressures, strict=True)
+        notes = {
+            "pressures": pressures,
+            "violations": self._held_out(constraints, received, references, known),
+            "multipliers": np.array([anchored.multipliers(c, pressure, data, members) for c, pressure in forces]),
+        }
         return (Stage(probability_coefficient=tilt, notes=notes),)
 
     def _dual(self, rounds: int) -> DualSettings:
@@ -320,13 +325,13 @@ class GLocalFair(Method):
         data = received.data
         payload: dict[str, Value] = {}
         if self._needs_totals:
-            payload["totals"] = _totals(received)
+            payload["totals"] = totals = _totals(received)
         if self.gini_by == "client":
             payload["gini"], _ = self._inequality(trained.weights[-1], received.weights, received.trainable)
         notes = plan[0].notes
         kept = {**state, **{key: notes[key] for key in notes if key == "pressures"}}
         if self._needs_totals:
-            kept["overall"] = self._overall(received)
+            kept["overall"] = _rates(totals)
         update = ClientUpdate(data.name, trained.weights[-1], len(data), payload)
         return update, kept, {"constraints": self._told(plan, trained, data)}
 
@@ -342,12 +347,10 @@ class GLocalFair(Method):
         notes: Mapping[str, Any] = plan[0].notes
         if "pressures" not in notes:
             return []
-        members = anchored.memberships(data)
         told = []
-        for constraint, pressure, reached in zip(
-            self._constraints_of(data.name), notes["pressures"], notes["violations"], strict=True
+        for constraint, reached, multipliers in zip(
+            self._constraints_of(data.name), notes["violations"], notes["multipliers"], strict=True
         ):
-            multipliers = anchored.multipliers(constraint, pressure, data, members)
             for (attribute, value), v, m in zip(column_names(data.attributes), reached, multipliers, strict=True):
                 if np.isnan(v) and m == 0:
                     continue  # the client holds nobody of this group
