@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +18,7 @@ pytest.importorskip("flwr", reason="needs the flower extra")
 
 from glocalfair.runs import RunDirectory, read_safetensors
 from tests.flower.deploy import BIN
-from tests.flower.groups import glocalfair
+from tests.flower.groups import glocalfair, simulated, weights_of, write_app, write_tables
 
 RUN = "run synthetic --method ditto --rounds 2 --partition iid --clients 3 --set data.rows=300 --set run.dtype=float64"
 
@@ -49,6 +51,37 @@ def test_what_needs_the_embedded_engine_is_said(tmp_path: Path) -> None:
     words = ["run", "synthetic", "--engine", "flower", "--set", "train.dropout=0.5", "--output", str(tmp_path / "x")]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2 and "'train.dropout' is for simulations" in done.output
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_generated_app_on_flowers_simulation(tmp_path: Path) -> None:
+    """``flwr run APP local``, as the page says; Flower's daemon is ended by its home, which is only ours."""
+    write_tables(tmp_path)
+    app = write_app(tmp_path, "app", "glocalfair", rounds=2)
+    home = tmp_path / "flwr"
+    home.mkdir()
+    (home / "config.toml").write_text('[superlink.local]\naddress = ":local:"\n')
+    environment = {
+        **os.environ,
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "FLWR_HOME": str(home),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+        "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    words = [str(BIN / "flwr"), "run", str(app), "local", "--stream", "--federation-config", "num-supernodes=4"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=800)
+    finally:
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if f"FLWR_HOME={home}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), signal.SIGKILL)
+    assert "Round 2/2: 4 of 4 sites" in done.stdout + done.stderr, done.stdout + done.stderr
+    found = weights_of(app / "run" / "model.glocalfair")
+    np.testing.assert_allclose(found, simulated(tmp_path, app), rtol=0, atol=1e-6)
 
 
 WITHOUT = """
