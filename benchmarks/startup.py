@@ -27,7 +27,7 @@ def first_round() -> float:
         log = Path(folder) / "run" / "rounds.jsonl"
         begun = time.perf_counter()
         process = subprocess.Popen([*GLOCALFAIR, "run", "adult", "--output", str(log.parent), "--quiet"],
-                                   stdout=subprocess.DEVNULL)  # fmt: skip
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
         while process.poll() is None and not (log.exists() and log.stat().st_size):
             time.sleep(0.01)
         seconds = time.perf_counter() - begun
