@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run docs evidence bench bench-quick test test-slow lint types format clean fuzz audit
+.PHONY: run docs evidence bench bench-quick test test-slow lint types format clean fuzz audit faults soak
 
 run: $(VENV)/installed
 	$(BIN)/glocalfair compare adult --methods fedavg,glocalfair --partition dirichlet --seeds 5 --output runs/first
@@ -13,6 +13,12 @@ run: $(VENV)/installed
 docs: $(VENV)/installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html"
+
+faults: $(VENV)/installed-dev
+	$(BIN)/python tools/fault_table.py
+
+soak: $(VENV)/installed-dev
+	$(BIN)/python tools/soak.py
 
 evidence: $(VENV)/installed-dev
 	$(BIN)/python experiments/evidence.py

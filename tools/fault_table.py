@@ -39,17 +39,17 @@ def table(total: Counter[tuple[str, str]]) -> str:
     return "\n".join([*lines, f"| **all** | **{total.total():,}** | |"])
 
 
-def put(text: str, content: str) -> str:
-    """Replace what stands between the markers of the page.
+def put(text: str, content: str, begin: str = BEGIN, end: str = END) -> str:
+    """Replace what stands between two markers of the page.
 
-    >>> put(f"a\\n{BEGIN}\\nold\\n{END}\\nz", "new").splitlines()[2]
-    'new'
+    >>> put("a [old] z", "new", "[", "]").split()
+    ['a', '[', 'new', ']', 'z']
     """
-    before, _, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise SystemExit(f"{PAGE.name} has no '{BEGIN}' … '{END}'.")
-    return f"{before}{BEGIN}\n{content}\n{END}{after}"
+    before, _, rest = text.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"{PAGE.name} has no '{begin}' … '{end}'.")
+    return f"{before}{begin}\n\n{content}\n\n{end}{after}"
 
 
 def main(arguments: list[str]) -> None:

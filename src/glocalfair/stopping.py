@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from types import FrameType
 from typing import Any
 
@@ -26,6 +27,21 @@ def handling(handler: Any, *signals: signal.Signals) -> Iterator[None]:
     finally:
         for number, old in before.items():
             signal.signal(number, old)
+
+
+@contextmanager
+def waiting_for_later(*signals: signal.Signals) -> Iterator[None]:
+    """Let signals wait for the end of the block; for processes that start in it they wait for ever."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # It lets signals through again when it starts, and it starts with the first process.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Stop:

@@ -17,7 +17,7 @@ from glocalfair.compare import worker
 from glocalfair.compare.jobs import Job
 from glocalfair.errors import GlocalfairError, invalid
 from glocalfair.runs import RunDirectory
-from glocalfair.stopping import handling
+from glocalfair.stopping import waiting_for_later
 
 _POLL = 0.5
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -115,8 +115,8 @@ def _in_parallel(waiting: Sequence[Job], workers: int, progress: _Progress) -> N
     with _one_thread(), ProcessPoolExecutor(workers, context, worker.start) as pool:
         futures: dict[Future[Any], Job] = {}
         try:
-            # Workers take over that Ctrl-C is ignored: while they load torch they could not say so themselves.
-            with handling(signal.SIG_IGN, signal.SIGINT):
+            # Workers take over that Ctrl-C waits: while they load torch they could not say so themselves.
+            with waiting_for_later(signal.SIGINT):
                 for job in waiting:
                     values = configuration.to_mapping(job.config)
                     futures[pool.submit(worker.execute, values, str(job.path))] = job
