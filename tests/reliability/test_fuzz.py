@@ -70,7 +70,7 @@ def test_good_files_are_read(name: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_random_damage(name: str, faults: Faults) -> None:
     rng = random.Random(name)
-    tried = faults.number(700, 20_000)
+    tried = faults.number(700, 5_000)
     found = [outcome(name, mutated(rng.choice(seeds(name)), rng)) for _ in range(tried)]
     assert "refused" in found
     for result in ("refused", "read"):
