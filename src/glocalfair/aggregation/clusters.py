@@ -9,6 +9,8 @@ from glocalfair.types import Floats, Ints
 MOST = 8
 """The elbow looks at no more clusters than this."""
 
+_ENDS = 256
+
 
 def kmeans_1d(values: Floats, most: int) -> tuple[Floats, list[Ints]]:
     """Return for p = 1 … `most` clusters the smallest sum of squared deviations and the labels that reach it.
@@ -22,25 +24,26 @@ def kmeans_1d(values: Floats, most: int) -> tuple[Floats, list[Ints]]:
     first = np.concatenate([[0.0], np.cumsum(x)])
     second = np.concatenate([[0.0], np.cumsum(x * x)])
     n = len(x)
-    starts = np.arange(n)
 
-    def cost(end: int) -> Floats:
-        """Deviation of x[i:end] for every start i < end."""
-        i = starts[:end]
-        spread = second[end] - second[i] - (first[end] - first[i]) ** 2 / (end - i)
+    def cost(start: Ints, end: Ints) -> Floats:
+        """Deviation of x[start:end]."""
+        spread = second[end] - second[start] - (first[end] - first[start]) ** 2 / (end - start)
         deviation: Floats = np.maximum(spread, 0.0)
         return deviation
 
-    best = np.array([0.0] + [cost(end)[0] for end in range(1, n + 1)])
+    best = np.concatenate([[0.0], cost(np.zeros(n, dtype=int), np.arange(1, n + 1))])
     cuts: list[Ints] = []
     errors = [best[n]]
     for p in range(2, most + 1):
         found, cut = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=int)
-        for end in range(p, n + 1):
-            total = best[:end] + cost(end)
-            total[: p - 1] = np.inf
-            cut[end] = int(total.argmin())
-            found[end] = total[cut[end]]
+        # Many ends at once, but not all of them: n² numbers would be too many for thousands of clients.
+        for low in range(p, n + 1, _ENDS):
+            end = np.arange(low, min(low + _ENDS, n + 1))
+            start = np.arange(p - 1, end[-1])[:, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                total = np.where(start < end, best[start] + cost(start, end), np.inf)
+            cut[end] = total.argmin(axis=0) + p - 1
+            found[end] = total[cut[end] - (p - 1), np.arange(len(end))]
         best = found
         cuts.append(cut)
         errors.append(best[n])
