@@ -25,7 +25,7 @@ evidence: $(VENV)/installed-dev
 	$(BIN)/python experiments/claims.py
 
 bench: $(VENV)/installed-dev .venv-bench/installed
-	$(BIN)/python -m benchmarks --write docs/img/perf
+	$(BIN)/python -m benchmarks --write docs
 
 bench-quick: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks --size quick

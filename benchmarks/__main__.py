@@ -16,6 +16,7 @@ from benchmarks.table import Line, markdown
 from benchmarks.work import CASES, Case
 
 Part = Callable[[], Iterator[Line]]
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
 def full() -> dict[str, Part]:
@@ -58,11 +59,11 @@ SIZES = {"full": full, "quick": quick, "tiny": tiny}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and print; `--write` also keeps the table and the plot."""
+    """Measure and print; `--write` also puts table and plot into the documentation."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--only", nargs="*", help="some of the parts", default=[])
-    parser.add_argument("--write", type=Path, help="folder for table.md and perf-scale.svg")
+    parser.add_argument("--write", type=Path, help="folder of performance.md, whose table and plot are renewed")
     chosen = parser.parse_args(arguments)
     begun = time.perf_counter()
     found: list[Line] = []
@@ -76,11 +77,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print("  ".join(filter(None, line.cells())), file=sys.stderr, flush=True)
     table = markdown(found)
     minutes = (time.perf_counter() - begun) / 60
-    print(f"{table}\n{about()}; measured in {minutes:.1f} minutes")
+    text = f"{table}\n{about()}; measured in {minutes:.1f} minutes by `python -m benchmarks --size {chosen.size}`.\n"
+    print(text)
     if chosen.write:
-        chosen.write.mkdir(parents=True, exist_ok=True)
-        (chosen.write / "table.md").write_text(table, encoding="utf-8")
-        (chosen.write / "perf-scale.svg").write_text(plot(found), encoding="utf-8")
+        write(chosen.write, text, plot(found))
+
+
+def write(docs: Path, text: str, drawing: str) -> None:
+    """Renew what stands between the two marks of the page, and the plot."""
+    page = docs / "performance.md"
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert end, f"{page} has no place for the table"
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
+    (docs / "img" / "perf-scale.svg").write_text(drawing, encoding="utf-8")
 
 
 def about() -> str:

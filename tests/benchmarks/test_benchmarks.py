@@ -23,11 +23,15 @@ def test_the_tiny_form_runs_and_writes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rounds, "PEERS", tmp_path / "no peers here")
+    (tmp_path / "img").mkdir()
+    (tmp_path / "performance.md").write_text(f"before\n{program.BEGIN}\nold\n{program.END}\nafter\n")
     program.main(["--size", "tiny", "--write", str(tmp_path)])
     printed = capsys.readouterr().out
     for part in ("1 rounds", "3 server", "6 start"):
         assert part in printed
-    assert (tmp_path / "table.md").read_text() in printed
+    page = (tmp_path / "performance.md").read_text()
+    assert page.startswith("before\n") and page.endswith("after\n") and "old" not in page
+    assert "| 3 server |" in page and (tmp_path / "img" / "perf-scale.svg").exists()
     error = re.search(r"relative error of the Gini coefficient *\| (\S+)", printed)
     assert error is not None and float(error[1]) <= 1e-9
 

@@ -22,6 +22,8 @@ BLOCK = re.compile(r"(?:<!-- test: (?P<note>[^\n]*?) -->\n)?```(?P<language>\w+)
 NOT_RUN = {
     "make run": "it installs the package; CI does it on a clean clone",
     "make test": "it runs this test",
+    "make bench": "it takes half an hour; a test runs the program in a tiny form",
+    "make bench-quick": "it takes minutes; a test runs the program in a tiny form",
     "make docs": "it installs the tools; tests/docs/test_site.py builds the site",
     "pip install -c constraints.txt -e .": "it needs the network; the slow wheel test installs everything",
 }
