@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from typing import Any
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results"
+DOCS = Path(__file__).parents[1] / "docs" / "robustness.md"
 METHODS = ("fedavg", "qffl", "gifair", "fairfed", "fedfb", "glocalfair-paper", "glocalfair")
 ATTACKS = ("none", "label flip", "flip ×10", "flip, Gini 0")
 DEFENCES: dict[str, dict[str, Any]] = {
@@ -161,11 +163,12 @@ def table(
     return "\n".join(lines)
 
 
+COEFFICIENT = "Coefficient of the hostile client, mean over rounds"
 FIGURES: dict[str, Callable[[Any], float]] = {
     "Accuracy": lambda r: r["accuracy"],
     "EOD sex": lambda r: r["eod"]["sex"],
     "EOD race": lambda r: r["eod"]["race"],
-    "Coefficient of the hostile client, mean over rounds": lambda r: r["coefficient"],
+    COEFFICIENT: lambda r: r["coefficient"],
 }
 
 
@@ -193,15 +196,33 @@ def page(results: dict[Job, dict[str, Any]], methods: tuple[str, ...], rounds: i
     return "\n\n".join(parts) + "\n"
 
 
+def filled(text: str, results: dict[Job, dict[str, Any]], methods: tuple[str, ...]) -> str:
+    """Return the page about hostile clients with the figures that it shows."""
+    parts = []
+    for title, defence, get in (
+        ("Accuracy, no defence", "none", FIGURES["Accuracy"]),
+        ("Accuracy, median", "median", FIGURES["Accuracy"]),
+        ("EOD sex, no defence", "none", FIGURES["EOD sex"]),
+        ("EOD sex, median", "median", FIGURES["EOD sex"]),
+        ("Coefficient of the hostile client, no defence", "none", FIGURES[COEFFICIENT]),
+    ):
+        parts += [f"**{title}**", table(results, methods, defence, get)]
+    seeds = len({job[3] for job in results})
+    parts.append(f"Mean ± standard deviation over {seeds} seed{'s' * (seeds > 1)}.")
+    shown = "\n\n".join(parts) + "\n"
+    return re.sub(r"(<!-- poisoning -->\n).*?(<!-- end -->)", lambda m: m[1] + shown + m[2], text, flags=re.DOTALL)
+
+
 def main() -> None:
     """Run everything and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "glocalfair-poisoning")
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     methods = ("fedavg", "glocalfair") if chosen.quick else METHODS
-    rounds, seeds = (2, 1) if chosen.quick else (ROUNDS, SEEDS)
+    rounds, seeds = (2, 1) if chosen.quick else (ROUNDS, chosen.seeds)
     # Seed by seed, so that an interrupted run has all methods of the first seeds.
     jobs = [(m, a, d, seed) for seed, m, a, d in product(range(seeds), methods, ATTACKS, DEFENCES)]
     begun = time.perf_counter()
@@ -212,6 +233,7 @@ def main() -> None:
         plain = [{**dict(zip(names, job, strict=True)), **r} for job, r in results.items()]
         (chosen.output / "poisoning.json").write_text(json.dumps(plain, indent=0))
         (chosen.output / "poisoning.md").write_text(text, encoding="utf-8")
+        DOCS.write_text(filled(DOCS.read_text("utf-8"), results, methods), "utf-8")
     print("\n" + text)
 
 
