@@ -64,6 +64,40 @@ def test_a_whole_run_equals_the_simulation_bit_for_bit(method: str, folder: Path
     assert "is complete" in again[0]
 
 
+class Stop(Exception):  # noqa: N818
+    pass
+
+
+def test_a_run_goes_on_where_it_was_and_with_nothing_else(folder: Path) -> None:
+    app = write_app(folder, "app", "glocalfair", rounds=3)
+    file, lines = app / "app" / "federation.toml", []
+    dying = transport(folder)
+    ask = dying.ask
+
+    def dies(kind: Any, requests: Any, timeout: float) -> Any:
+        replies = ask(kind, requests, timeout)
+        if kind == "train" and next(iter(requests.values())).values["round"] == 2:
+            raise Stop
+        return replies
+
+    dying.ask = dies  # type: ignore[method-assign]
+    with pytest.raises(Stop):
+        coordinate(dying, file, app / "run", tell=lines.append)
+    _, lines = run(folder, app)
+    assert "Going on after round 1 of 3." in lines
+    np.testing.assert_array_equal(weights_of(app / "run" / "model.glocalfair"), simulated(folder, app))
+
+    # A checkpoint of another run is refused.
+    other = write_app(folder, "other", "fedavg", rounds=1)
+    run(folder, other)
+    (other / "run" / "result.json").unlink()
+    (other / "run" / "checkpoint.safetensors").write_bytes((app / "run" / "checkpoint.safetensors").read_bytes())
+    (other / "run" / "rounds.jsonl").write_bytes((app / "run" / "rounds.jsonl").read_bytes())
+    (other / "run" / "timing.jsonl").write_bytes((app / "run" / "timing.jsonl").read_bytes())
+    with pytest.raises(GlocalfairError, match="does not belong to this run: it is of round 3 of 1"):
+        run(folder, other)
+
+
 def test_counts_leave_a_site_only_if_it_says_so(folder: Path) -> None:
     app = write_app(folder, "app", "glocalfair", rounds=1)
     allowed = frozenset({"weights", "examples", "totals", "test_counts"})

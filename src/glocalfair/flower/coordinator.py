@@ -27,7 +27,7 @@ from glocalfair.flower.wire import Content
 from glocalfair.methods.base import Method
 from glocalfair.privacy import spent
 from glocalfair.runs import RunDirectory
-from glocalfair.types import ClientUpdate, Floats, RoundContext
+from glocalfair.types import ClientUpdate, Floats, Log, RoundContext, ServerState
 
 USED = "used"
 OnRound = Callable[[Mapping[str, Any]], None]
@@ -110,10 +110,10 @@ class Coordinator:
         expected = self.expected
         usable, rejected = accept(updates, state.server.weights, asked, expected, self.config.server.max_norm)
         usable, wrong = _of_type(usable, self.config.run.dtype)
-        server, log = state.server, {}
         if len(usable) >= self.flower.quorum * len(context.participants):
             server, log = self._combined(state, usable, context)
         else:
+            server = state.server
             log = {"refused": f"{len(usable)} of {len(context.participants)} updates are below the quorum"}
         used = [] if "refused" in log else [update.client for update in usable]
         record = {
@@ -135,7 +135,9 @@ class Coordinator:
         schedule = [self.context(number).participants for number in range(1, rounds + 1)]
         return spent(self.config.privacy, schedule, len(self.roster.infos))
 
-    def _combined(self, state: SimulationState, usable: list[ClientUpdate], context: RoundContext) -> Any:
+    def _combined(
+        self, state: SimulationState, usable: list[ClientUpdate], context: RoundContext
+    ) -> tuple[ServerState, Log]:
         server, log = self.method.server_round(state.server, usable, context)
         reason = unusable(server)
         return (server, log) if reason is None else (state.server, {"refused": reason})
@@ -201,7 +203,7 @@ class Coordinator:
 def _update(name: str, reply: Content, number: int) -> ClientUpdate:
     """Read an update; one that is none is an error that says why."""
     if reply.values.get("kind") == "refused":
-        raise GlocalfairError(reply.value("reason", str))
+        raise GlocalfairError(reply.reason)
     if reply.value("kind", str) != "update" or reply.value("site", str) != name:
         raise GlocalfairError(f"a reply of kind {reply.values['kind']!r} from {reply.values.get('site')!r}")
     if reply.value("round", int) != number:

@@ -19,7 +19,7 @@ from glocalfair.bundle import Bundle
 from glocalfair.config import Config
 from glocalfair.data.encoder import Encoder
 from glocalfair.data.frame.reading import read as read_table
-from glocalfair.engines.checks import Expected
+from glocalfair.engines.checks import Expected, foreign
 from glocalfair.errors import GlocalfairError
 from glocalfair.flower.coordinator import Coordinator
 from glocalfair.flower.enrolment import Roster, Tell, enrol
@@ -112,10 +112,13 @@ def coordinate(
         if known is None:
             roster.save(run_dir)
         coordinator = Coordinator(plan.config, plan.flower, method, roster, groups, plan.layout.trainable)
-        if state is None:
-            state = coordinator.start(plan.layout.flatten(plan.module).numpy())
-        else:
+        fresh = coordinator.start(plan.layout.flatten(plan.module).numpy())
+        if state is not None:
+            reason = foreign(state, fresh, plan.config.train.rounds)
+            if reason is not None:
+                raise GlocalfairError(f"The checkpoint in '{run_dir}' does not belong to this run: {reason}.")
             tell(f"Going on after round {state.round} of {plan.config.train.rounds}.")
+        state = state or fresh
         state = coordinator.run(transport, state, directory, lambda record: tell(line(record, plan)))
         weights = coordinator.final_weights(state)
         counts = _hand_out(transport, coordinator, weights, tell)

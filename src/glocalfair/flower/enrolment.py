@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ class _Desk:
                 raise GlocalfairError(reply)
             name = reply.value("site", str) or name
             if reply.values.get("kind") == "refused":
-                raise GlocalfairError(reply.value("reason", str))
+                raise GlocalfairError(reply.reason)
             self._enter(name, node, reply)
         except GlocalfairError as error:
             self.refused[name] = str(error)
@@ -199,10 +199,8 @@ def _roster(desk: _Desk, known: Roster | None) -> Roster:
 
 def _encoded(terms: Terms, totals: Mapping[str, np.ndarray[Any, Any]]) -> Terms:
     """Add the encoder, which is known when all have enrolled."""
-    import dataclasses
-
     if terms.schema is None:
         return terms
     schema = PublicSchema.from_dict(terms.schema)
     encoder = schema.encoder() if terms.standardise == "schema" else schema.standardised(totals.values())
-    return dataclasses.replace(terms, encoder=encoder.to_dict())
+    return replace(terms, encoder=encoder.to_dict())

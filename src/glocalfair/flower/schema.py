@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -150,8 +150,6 @@ class PublicSchema:
     @classmethod
     def of_table(cls, options: FrameOptions) -> tuple[PublicSchema, Sequence[str]]:
         """Make a schema of one table, and return what to look at. Ranges and moments are rounded: they get public."""
-        import dataclasses
-
         from glocalfair.data.frame import prepare_file
 
         dataset, frame, profile = prepare_file(options)
@@ -161,7 +159,7 @@ class PublicSchema:
             low, high = _rounded(present.min(), 2, math.floor), _rounded(present.max(), 2, math.ceil)
             centre, scale = _rounded(present.mean(), 3), _rounded(present.std(), 3)
             columns.append(Column(low, high, centre, scale, len(present) < len(values)))
-        return cls(dataclasses.replace(frame, client=None), tuple(columns)), profile.warnings
+        return cls(replace(frame, client=None), tuple(columns)), profile.warnings
 
 
 def _values(count: int, kind: str = "") -> str:

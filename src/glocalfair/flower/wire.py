@@ -62,6 +62,11 @@ class Content:
             raise GlocalfairError(f"no array '{key}'")
         return self.arrays[key]
 
+    @property
+    def reason(self) -> str:
+        """Why a request was refused; it is written to logs, so it must not be long."""
+        return self.value("reason", str)[:500]
+
     def digest(self) -> str:
         """Return the same text for the same message and for no other."""
         hashed = hashlib.blake2b(digest_size=16)
