@@ -59,7 +59,7 @@ ANY_METHOD: dict[str, Change] = {
     "no examples": examples(lambda n: 0),
     "negative examples": examples(lambda n: -n),
     "enormous examples": examples(lambda n: 10**18),
-    "endless examples": examples(lambda n: 10**400),
+    "endless examples": examples(lambda n: 10**5000),
     "examples not whole": examples(float),
     "examples NaN": examples(lambda n: float("nan")),
     "examples true": examples(lambda n: True),
@@ -70,6 +70,8 @@ ANY_METHOD: dict[str, Change] = {
     "payload under a number": payload(lambda p: {**p, 3: 1.0}),
     "payload is None": payload(lambda p: None),
     "payload as a list": payload(lambda p: list(p)),
+    "ten thousand payloads": payload(lambda p: {**p, **{f"key-{i}": 0.0 for i in range(10_000)}}),
+    "client with an endless name": lambda update: replace(update, client="x" * 10**6),
     "unknown client": lambda update: replace(update, client="nobody"),
     "client without a name": lambda update: replace(update, client=None),  # type: ignore[arg-type]
     "client named by a list": lambda update: replace(update, client=["a"]),  # type: ignore[arg-type]

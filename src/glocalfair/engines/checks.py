@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ MOST_LOSS = 1e12
 """No row has a higher loss: sums over a federation stay finite."""
 MOST_WEIGHT = 1e18
 """No weight is larger: squares and sums stay finite in float32."""
+_LONGEST = 120
 COUNTS = ("totals", "group_counts", "group_rates")
 
 
@@ -30,19 +32,23 @@ class Expected:
     method: Method
     groups: int = 0
 
+    @cached_property
+    def _declared(self) -> tuple[Disclosure, ...]:
+        return self.method.discloses()
+
     def enrolment(self, info: ClientInfo) -> str | None:
         """Return why a client must not take part, or None if it may."""
         if not _whole(info.examples) or not 1 <= info.examples <= MOST_EXAMPLES:
-            return f"{info.examples!r} examples, a whole number from 1 to {MOST_EXAMPLES:,} is expected"
+            return f"{_shown(info.examples)} examples, a whole number from 1 to {MOST_EXAMPLES:,} is expected"
         return self.payload(info.payload, int(info.examples), once=True)
 
     def payload(self, payload: Mapping[str, Value], examples: int, once: bool = False) -> str | None:
         """Return why a payload is not what the method declares, or None."""
-        declared = {d.key: d for d in self.method.discloses() if d.once == once}
+        declared = {d.key: d for d in self._declared if d.once == once}
         keys = set(declared) - {"weights", "examples"}
         if not isinstance(payload, Mapping) or set(payload) != keys:
-            sent = sorted(map(str, payload)) if isinstance(payload, Mapping) else type(payload).__name__
-            return f"a payload of {sent}, expected {sorted(keys)}"
+            sent = sorted(map(_shown, payload)) if isinstance(payload, Mapping) else type(payload).__name__
+            return f"a payload of {_shown(sent)}, expected {sorted(keys)}"
         reasons = (self._value(declared[key], payload[key], examples) for key in sorted(keys))
         return next(filter(None, reasons), None)
 
@@ -89,7 +95,7 @@ def problem(update: ClientUpdate, size: int, enrolled: int, expected: Expected) 
     if size and np.abs(weights).max() > MOST_WEIGHT:
         return f"weights up to {np.abs(weights).max():.3g}, expected at most {MOST_WEIGHT:g}"
     if not _whole(update.examples) or update.examples != enrolled:
-        return f"{update.examples!r} examples, enrolled with {enrolled}"
+        return f"{_shown(update.examples)} examples, enrolled with {enrolled}"
     return expected.payload(update.payload, enrolled) or expected.method.contradiction(update)
 
 
@@ -113,9 +119,9 @@ def accept(
     """
     rejected: dict[str, str] = {}
     accepted = []
-    copies = Counter(str(update.client) for update in updates)
-    for update in sorted(updates, key=lambda u: str(u.client)):
-        name = str(update.client)
+    copies = Counter(_name(update) for update in updates)
+    for update in sorted(updates, key=_name):
+        name = _name(update)
         if not isinstance(update.client, str) or name not in asked:
             reason: str | None = "it was not asked to train in this round"
         elif copies[name] > 1:
@@ -126,7 +132,7 @@ def accept(
         if reason is None:
             accepted.append(update)
         else:
-            rejected[name] = reason
+            rejected[_shown(name)] = reason
     for name, reason in _too_far(accepted, old, max_norm).items():
         rejected[name] = reason
     return [update for update in accepted if update.client not in rejected], dict(sorted(rejected.items()))
@@ -161,6 +167,19 @@ def unusable(state: ServerState) -> str | None:
         if isinstance(v, np.ndarray) and v.dtype.kind == "f" and np.isinf(v).any()
     ]
     return f"the server's {wrong} would be infinite; the old model stays" if wrong else None
+
+
+def _name(update: ClientUpdate) -> str:
+    return update.client if isinstance(update.client, str) else _shown(update.client)
+
+
+def _shown(value: object) -> str:
+    """Write what came from outside for a log: no longer than needed, whatever it is."""
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except Exception:
+        text = type(value).__name__
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
 def _whole(value: object) -> bool:
