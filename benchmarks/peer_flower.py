@@ -106,4 +106,7 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    # The processes of the simulation import the client by its name, and know no such thing as this "__main__".
+    from benchmarks import peer_flower
+
+    peer_flower.main(*sys.argv[1:])

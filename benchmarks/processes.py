@@ -24,7 +24,7 @@ def measure(module: str, *arguments: object, peer: bool = False) -> dict[str, An
     """Run ``python -m benchmarks.<module>`` and return what it reported."""
     python = str(PEERS) if peer else sys.executable
     with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, **QUIET, "FLWR_HOME": home, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, **QUIET, "FLWR_HOME": home, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         done = subprocess.run(
             [python, "-m", f"benchmarks.{module}", *map(str, arguments)],
             cwd=ROOT,

@@ -58,7 +58,8 @@ def memberships(data: ClientData) -> Floats:
 def counted(constraint: Constraint, data: ClientData) -> npt.NDArray[np.bool_]:
     """Return which examples the constraint's rate counts: the positives for FNR, the negatives for FPR."""
     # A comparison for each label is several times as fast as np.isin.
-    return np.logical_or.reduce([data.y == label for label in constraint.labels])
+    rows: npt.NDArray[np.bool_] = np.logical_or.reduce([data.y == label for label in constraint.labels])
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
