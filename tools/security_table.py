@@ -39,7 +39,8 @@ BREAKS = {
     "fedprox": "as FedAvg",
     "gifair": "a false loss changes the learning rates of all others by up to the factor 1 ± c; its weight stays n_k/n",
     "glocalfair": "weights of equal magnitude have Gini 0 and raise its weight by e^{γG} at most (1.27 at γ = .6, "
-    "G = .4); false totals shift the reference rates of all others by at most its share of the people",
+    "G = .4); false totals shift the reference rates of all others: it may call all its people positive, "
+    'and missed (measured in docs/robustness.md; not with `reference = "local"` or `"targets"`)',
     "glocalfair-paper": "weights of equal magnitude have Gini 0 and raise its weight by e^{γG} at most",
     "qffl": "a high reported loss raises its weight by (F/F̄)^q, without bound for large q; a long step slows "
     "everybody down",
