@@ -37,8 +37,8 @@ def quick() -> dict[str, Part]:
     return {
         "rounds": lambda: rounds.lines(CASES, 6, 1, flower=False),
         "cost": lambda: cost.lines(9, 400, 1),
-        "server": lambda: server.lines(4_000_000, 10, 3),
-        "seeds": lambda: seeds.lines(2, 5, 1),
+        "server": lambda: server.lines(4_000_000, 10, 1),
+        "seeds": lambda: seeds.lines(1, 4, 1),
         "scale": lambda: scale.growth((1_000, 10_000), 6, 1),
         "exponents": lambda: scale.exponents(2, 1),
         "start": lambda: startup.lines(1),

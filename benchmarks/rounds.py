@@ -20,9 +20,9 @@ Results = dict[str, list[dict[str, Any]]]
 
 
 def engines(flower: bool) -> list[str]:
-    """Name what can be measured: the peers need their own environment."""
+    """Name what can be measured: the peers need their own environment. Without Flower it is the short form."""
     peers = ["pfl", *(["flower"] if flower else [])] if PEERS.exists() else []
-    return ["mlp", "module", "loop", "loader", *peers]
+    return ["mlp", "module", *(["loop"] if flower else []), "loader", *peers]
 
 
 def once(engine: str, path: Path, case: Case, rounds: int) -> dict[str, Any]:
