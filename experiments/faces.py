@@ -175,9 +175,9 @@ def write(data: str, found: dict[str, dict[str, Any]], jobs: list[Job], output: 
         "",
         f"Made by `python experiments/faces.py {data}`: {len(jobs)} runs, {work / 60:.0f} minutes of one core each run "
         f"after the other (last call {seconds / 60:.0f} minutes). {first['test']:,} test pictures that no client "
-        "holds; mean ± standard deviation over seeds, which draw clients, test set and weights anew. The excess is EOD minus "
-        f"the noise floor (about {figure(first['floor']['gender']['mean'])} for gender): what a perfectly fair model "
-        "would show on a test set of this size.",
+        "holds; mean ± standard deviation over seeds, which draw clients, test set and weights anew. The excess is EOD "
+        f"minus the noise floor (about {figure(first['floor']['gender']['mean'])} for gender): what a perfectly fair "
+        "model would show on a test set of this size.",
         "",
         *table(found),
         "",
