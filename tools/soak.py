@@ -76,7 +76,7 @@ def slope(points: list[Point], name: str) -> tuple[float, float]:
 def table(points: list[Point], seconds: float) -> str:
     """Return the Markdown: ten points, the fitted slopes over the second half, and what they say."""
     rounds, late = points[-1].round, points[len(points) // 2 :]
-    (memory, _), (log, off) = slope(late, "memory"), slope(points, "log")
+    (memory, _), (log, off) = slope(late, "memory"), slope(late, "log")
     handles = {p.handles for p in points}
     lines = ["| round | memory (MB) | file handles | log (kB) |", "|---:|---:|---:|---:|"]
     shown = points[:: max(1, len(points) // 10)][:10] + points[-1:]

@@ -41,7 +41,7 @@ def test_a_disk_that_refuses_from_some_operation_on(number: int, whole: Path, tm
     told = tmp_path / "told"
     operations = int((whole.parent / "count").read_text())
     draw = random.Random(number)
-    times = faults.number(2, 12)
+    times = faults.number(2, 30)
     for time in range(times):
         folder = tmp_path / str(time)
         # The last operation removes the lock, and nobody minds if that fails.

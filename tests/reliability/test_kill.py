@@ -60,7 +60,7 @@ def test_killed_inside_an_operation_on_files(case: str, tmp_path: Path, faults: 
     def one_life(folder: Path) -> int:
         return processes.run(*command(folder, *CASES[case]), told=told, setup=Break(draw.randint(1, operations)))
 
-    kills = kill_until(tmp_path, whole, case, faults.number(1, 14), one_life)
+    kills = kill_until(tmp_path, whole, case, faults.number(1, 20), one_life)
     faults.record("kill -9 inside a write, sync or rename", IDENTICAL, kills)
 
 
@@ -78,7 +78,7 @@ def test_killed_at_a_random_time(case: str, tmp_path: Path, faults: Faults) -> N
         process.kill()
         return processes.finish(process)
 
-    kills = kill_until(tmp_path, whole, case, faults.number(1, 8), one_life)
+    kills = kill_until(tmp_path, whole, case, faults.number(1, 20), one_life)
     faults.record("kill -9 at a random time", IDENTICAL, kills)
 
 

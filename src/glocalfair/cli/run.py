@@ -201,9 +201,9 @@ def _free(name: str, ready: Experiment) -> Path:
 
 
 def _train(ready: Experiment, directory: RunDirectory, state: Any, silent: bool, engine: str) -> dict[str, Any]:
-    from glocalfair.stopping import Stop
     from glocalfair.report.overview import overview
     from glocalfair.report.progress import Progress
+    from glocalfair.stopping import Stop
 
     if not silent:
         from glocalfair.report.console import console
