@@ -1,6 +1,6 @@
 """Pictures a second: the federated path against a plain PyTorch loop in the same run, and memory by clients.
 
-    python benchmarks/images.py                  # both models at 64 px, about ten minutes on 2 cores
+    python benchmarks/images.py                  # both models at 64 px, about twenty minutes on 2 cores
     python benchmarks/images.py --side 128 --steps 10
     python benchmarks/images.py --memory         # peak memory for 10 and 100 clients, each in a process of its own
 
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=64)
     parser.add_argument("--width", type=float, default=1.0)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=8, help="batches in a turn")
+    parser.add_argument("--steps", type=int, default=24, help="batches in a turn")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--memory", action="store_true")
