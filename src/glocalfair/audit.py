@@ -115,7 +115,7 @@ class Audit:
                     f"{name}: the group furthest from everybody is {group['group']}, "
                     f"{group['rate']} {abs(group['distance']):.3f} {side} the overall one."
                 )
-            if client:
+            if client and client["eod"] > 0:
                 low, high = client["interval"]
                 found.append(
                     f"{name}: the widest gap of a client is at {client['client']}, EOD {client['eod']:.3f} "
@@ -184,7 +184,7 @@ def audit(
         sweep=[] if scores is None else measures.sweep(y, scores, codes, attributes, threshold),
         threshold=threshold,
         positive=chosen,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *groups.few_rows(codes, attributes)),
     )
 
 

@@ -142,3 +142,8 @@ def test_a_mistake_on_the_command_line(table: Path) -> None:
     done = glocalfair("audit", table, "--label", "approved", "--prediction", "scor", "--sensitive", "sex")
     assert done.exit_code == 2 and len(done.stderr.strip().splitlines()) == 1
     assert glocalfair("audit", table.with_name("no.csv"), *FLAGS).stderr.endswith("no such file.\n")
+
+
+def test_small_groups_are_told() -> None:
+    frame = predictions().with_columns(race=pl.when(pl.int_range(pl.len()) < 3).then(pl.lit("Z")).otherwise("race"))
+    assert any("Few rows for 'race'" in line and "Z (3)" in line for line in report(frame).warnings)

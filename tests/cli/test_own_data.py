@@ -102,12 +102,14 @@ def test_init_asks(folder: Path) -> None:
 
     from glocalfair.cli import main
 
-    answers = "people.csv\napproved\nyes\nsex age:<40\nhospital\n"
-    done = CliRunner().invoke(main, ["init", "--output", "mine.toml"], input=answers)
-    assert done.exit_code == 0, done.output
+    answers = "people.csv\napproved\nyes\nsex age:<40\nhospital\n{}\n"
+    kept = CliRunner().invoke(main, ["init", "--output", "all.toml"], input=answers.format("n"))
+    assert tomllib.loads((folder / "all.toml").read_text())["data"]["drop"] == [], kept.output
+    done = CliRunner().invoke(main, ["init", "--output", "mine.toml"], input=answers.format("y"))
+    assert done.exit_code == 0 and "left out, since they give the label away: letter." in done.output, done.output
     values = tomllib.loads((folder / "mine.toml").read_text())["data"]
     assert (values["label"], values["positive"], values["client"]) == ("approved", "yes", "hospital")
-    assert values["sensitive"] == ["sex", "age:<40"]
+    assert values["sensitive"] == ["sex", "age:<40"] and values["drop"] == ["letter"]
 
 
 def test_data_that_changed_are_noticed(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,11 @@ def test_what_is_said_about_a_table(case: str) -> None:
 
 FILES: dict[str, tuple[str, bytes | None, str]] = {
     "not there": ("nothing.csv", None, r"Cannot read '.*nothing.csv': no such file"),
-    "another kind": ("table.xlsx", b"PK", r"must be a .csv or .parquet file"),
+    "another kind": ("table.xlsx", b"PK", r"must be a .csv, .csv.gz or .parquet file"),
     "empty": ("empty.csv", b"", r"Cannot read '.*empty.csv': .*empty"),
     "header alone": ("header.csv", b"a,approved\n", r"'.*header.csv' has no rows"),
     "ragged": ("ragged.csv", b"a,approved\n1,yes\n2,no,3\n", r"a row has more fields than the header"),
+    "cut off": ("cut.csv.gz", gzip.compress(b"a,approved\n1,yes\n" * 99)[:30], r"end of file"),
     "not text": ("latin.csv", "a,approved\ncafé,yes\n".encode("latin-1") * 9, r"not UTF-8 text"),
     "no parquet": ("table.parquet", b"PAR1 not really", r"Cannot read '.*table.parquet'"),
     "binary": ("binary.csv", bytes(range(256)), r"Cannot read|Unknown label column"),

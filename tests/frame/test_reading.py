@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,20 @@ def test_a_lone_point_is_missing(tmp_path: Path) -> None:
     found = prepare_file(FrameOptions(path=str(tmp_path / "sas.csv"), label="approved", sensitive=("sex",)))
     assert found.dataset.attributes[0].values == ("0", "1", "(missing)")
     assert np.isnan(found.dataset.numeric).sum() == 8 and "x" in found.schema.numeric
+
+
+def test_packed_csv(tmp_path: Path) -> None:
+    (tmp_path / "people.csv.gz").write_bytes(gzip.compress(people().write_csv(separator=";").encode()))
+    same(people(), read(tmp_path / "people.csv.gz"))
+
+
+def test_dropping_a_name_drops_every_column_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "twice.csv").write_text("score,age,score,approved\n" + "1,30,1,no\n2,40,2,yes\n" * 4)
+    options = FrameOptions(path=str(tmp_path / "twice.csv"), label="approved", drop=("score",))
+    assert prepare_file(options).schema.inputs == ("age",)
+    both = prepare_file(FrameOptions(path=options.path, label="approved"))
+    assert both.schema.inputs == ("score", "age")
+    assert any("second copies of columns: score_duplicated_0" in line for line in both.profile.warnings)
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -177,6 +177,19 @@ def test_the_schema_reads_another_table_the_same_way() -> None:
     assert schema.read_groups(people()).tolist() == found.dataset.groups.tolist()
 
 
+def test_what_of_another_table_does_not_fit() -> None:
+    found = understood(people(), sensitive=("sex",), max_categories=2)
+    jobs = found.schema.categorical[[name for name, _ in found.schema.categorical].index("job")][1]
+    assert "(other)" in jobs
+    other = people(50).with_columns(job=pl.lit("pilot"), sex=pl.Series([None, "X"] * 25))
+    _, misfit = found.schema.read_inputs(other)
+    assert {
+        "Column 'sex': 25 values that the model has never seen.",
+        "Column 'job': 50 of its values count as (other).",
+        "Column 'sex': 25 missing values; in the training data it had none.",
+    } <= set(misfit.lines())
+
+
 def test_a_site_reads_its_part_by_the_schema() -> None:
     found = understood(people(), sensitive=("sex", "age:<40"), client="hospital")
     whole, fits = found.schema.read(people())

@@ -14,9 +14,18 @@ from glocalfair.errors import GlocalfairError
 if TYPE_CHECKING:
     import polars as pl
 
-_LABELS = ("label", "target", "outcome", "y", "class", "approved", "income", "hired", "default", "recid", "admitted")
-_SENSITIVE = ("sex", "gender", "race", "ethnicity", "age", "religion", "nationality", "disability", "male", "female")
-_CLIENTS = ("client", "site", "hospital", "bank", "branch", "silo", "organisation", "organization", "school", "clinic")
+_LABELS = (
+    *("label", "target", "outcome", "y", "class", "approve", "approved", "reject", "income", "hired", "admitted"),
+    *("default", "recid", "arrest", "died", "death", "survived", "readmitted", "churn", "fraud", "takeup"),
+)
+_SENSITIVE = (
+    *("sex", "gender", "male", "female", "race", "ethnicity", "black", "white", "nonwhite", "hispanic", "hispan"),
+    *("age", "religion", "nationality", "disability"),
+)
+_CLIENTS = (
+    *("client", "site", "hospital", "clinic", "center", "centre", "bank", "branch", "silo", "school", "village"),
+    *("organisation", "organization", "institution"),
+)
 
 
 @click.command("init", cls=WordsCommand, short_help="Look at your table and write an experiment file for it.")
@@ -51,7 +60,7 @@ def init_command(
       glocalfair init people.csv
       glocalfair init people.csv --label approved --sensitive sex race --client hospital --yes
     """
-    from glocalfair.data.frame.reading import read
+    from glocalfair.data.frame.reading import read, table_name
 
     if data is None:
         if yes:
@@ -59,14 +68,23 @@ def init_command(
         data = str(click.prompt("Your CSV or Parquet file"))
     frame = read(data)
     ask = _Questions(frame, yes)
+    click.echo(f"{data}: {frame.height:,} rows, columns {', '.join(frame.columns)}")
     label = label or ask.label()
     positive = positive or ask.positive(label)
     chosen = sensitive or ask.sensitive(label)
     client = client or ask.client({label, *chosen})
-    target = output or Path(Path(data).with_suffix(".toml").name)
+    target = output or Path(f"{table_name(data)}.toml")
     values = {"label": label, "positive": positive, "sensitive": list(chosen), "client": client, "drop": list(drop)}
-    _write(target, Path(data), {k: v for k, v in values.items() if v}, method)
-    click.echo(f"Wrote {target}. Train with: glocalfair run {target}")
+    values = {k: v for k, v in values.items() if v}
+    leaking = ask.leaks(data, values)
+    values["drop"] = [*drop, *leaking]
+    _write(target, Path(data), values, method)
+    who = f"the organisation is '{client}'" if client else "rows are dealt out to 4 organisations"
+    click.echo(
+        f"The label is '{label}' (positive: {positive}), sensitive: {', '.join(chosen) or 'nothing'}; {who}"
+        + (f"; left out, since they give the label away: {', '.join(leaking)}." if leaking else ".")
+    )
+    click.echo(f"Wrote {target}. Look at its comments, then train with: glocalfair run {shlex.quote(str(target))}")
 
 
 class _Questions:
@@ -79,8 +97,10 @@ class _Questions:
         binary = [name for name in self.frame.columns if len(self._values(name)) == 2]
         if not binary:
             raise GlocalfairError("Binary classification only for now: no column of the table has two values.")
+        # The label is mostly the last column, and rarely what is sensitive.
         named = [name for name in binary if _matches(name, _LABELS)]
-        return self._ask("Which column is to be predicted", (named or binary[::-1])[0], self.frame.columns)
+        others = [name for name in binary if not _matches(name, _SENSITIVE)]
+        return self._ask("Which column is to be predicted", (named or others or binary)[-1], self.frame.columns)
 
     def positive(self, label: str) -> str | None:
         from glocalfair.data.frame.label import classes
@@ -99,7 +119,7 @@ class _Questions:
 
     def sensitive(self, label: str) -> tuple[str, ...]:
         named = [name for name in self.frame.columns if name != label and _matches(name, _SENSITIVE)]
-        guess = [self._binned(name) for name in named]
+        guess = [self._binned(name) for name in named if len(self._values(name)) > 1]
         if self.yes:
             return tuple(guess)
         question = "Sensitive columns, with spaces between them (age:<40 makes groups)"
@@ -116,6 +136,16 @@ class _Questions:
             return guess or None
         question = "Which column names the organisation of a row (Enter: none, rows are dealt out)"
         return str(click.prompt(question, default=guess, show_default=bool(guess))) or None
+
+    def leaks(self, data: str, values: dict[str, Any]) -> tuple[str, ...]:
+        """Find the columns that give the label away; with them there is nothing to learn, so they go by default."""
+        from glocalfair.data.frame import FrameOptions, prepare
+        from glocalfair.data.frame.leakage import leaks
+        from glocalfair.options import from_mapping
+
+        found = tuple(leaks(prepare(self.frame, from_mapping(FrameOptions, {"path": data, **values})).dataset))
+        question = f"These columns give the label away: {', '.join(found)}. Leave them out"
+        return found if found and (self.yes or click.confirm(question, default=True)) else ()
 
     def _ask(self, question: str, guess: str, choices: list[str]) -> str:
         if self.yes:

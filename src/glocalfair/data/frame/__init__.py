@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 from glocalfair.data.entry import DatasetEntry
 from glocalfair.data.frame.infer import Prepared, prepare
 from glocalfair.data.frame.options import FrameOptions
 from glocalfair.data.frame.profile import Profile
-from glocalfair.data.frame.reading import as_polars, read
+from glocalfair.data.frame.reading import as_polars, read, table_name
 from glocalfair.data.frame.schema import FrameSchema, Misfit
 from glocalfair.data.frame.sensitive import Sensitive
 from glocalfair.errors import GlocalfairError
@@ -42,7 +41,7 @@ def prepare_file(options: FrameOptions) -> Prepared:
     unread = [name for name in options.drop if name not in roles]
     frame = read(options.path, options.separator, options.missing_values, unread)
     kept = tuple(name for name in options.drop if name in roles)
-    return prepare(frame, dataclasses.replace(options, drop=kept), Path(options.path).stem)
+    return prepare(frame, dataclasses.replace(options, drop=kept), table_name(options.path))
 
 
 def load(options: FrameOptions) -> Dataset:

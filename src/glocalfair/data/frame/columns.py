@@ -14,7 +14,7 @@ from glocalfair.data.frame.values import MISSING, OTHER, numbers, readable, text
 if TYPE_CHECKING:
     import polars as pl
 
-Kind = Literal["numeric", "categorical", "date", "identifier", "constant", "text", "unusable"]
+Kind = Literal["numeric", "categorical", "date", "identifier", "constant", "copy", "text", "unusable"]
 
 NEARLY = 0.95
 """Share of the values that decides what a column is, where a few of them say something else."""

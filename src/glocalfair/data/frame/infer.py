@@ -15,6 +15,7 @@ from glocalfair.data.frame.label import classes
 from glocalfair.data.frame.leakage import leaks, namesakes
 from glocalfair.data.frame.options import FrameOptions
 from glocalfair.data.frame.profile import Line, Profile
+from glocalfair.data.frame.reading import original
 from glocalfair.data.frame.schema import FrameSchema
 from glocalfair.data.frame.values import MISSING, readable, row_list, text
 from glocalfair.errors import GlocalfairError, invalid, unknown
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 
 Mask = npt.NDArray[np.bool_]
 
-SMALL_GROUP = 20
 _LEFT_OUT: dict[str, str] = {
     "identifier": "identifiers (a different value in almost every row)",
     "date": "dates (turn a date into a number, such as an age in years or the days since an event)",
     "text": "free text (very many different values, most of them rare)",
     "constant": "columns with one value only",
+    "copy": "second copies of columns",
     "unusable": "columns that hold neither numbers nor words",
 }
 
@@ -93,7 +94,11 @@ def prepare(frame: pl.DataFrame, options: FrameOptions, name: str = "frame") -> 
     giving_away = {column: gain for column, gain in giving_away.items() if column not in options.keep}
     if giving_away and options.leaks != "warn":
         return _without_leaks(frame, options, name, list(giving_away), dropped, notes)
-    notes += _leak_notes(schema, giving_away, options) + _column_notes(found) + _group_notes(dataset)
+    notes += (
+        _leak_notes(schema, giving_away, options)
+        + _column_notes(found)
+        + groups.few_rows(dataset.groups, dataset.attributes)
+    )
     width = len(schema.numeric) + sum(len(values) for _, values in schema.categorical)
     width += sum(each.missing > 0 for each in found if each.kind == "numeric")
     memory = (frame.height * width * 4, read_bytes)
@@ -153,15 +158,11 @@ def _inputs(frame: pl.DataFrame, options: FrameOptions, sensitive: set[str]) -> 
     left_out = {options.label, options.client, *options.drop}
     found = []
     for column in frame.columns:
-        original = column.rsplit("_duplicated_", 1)[0]
-        if column in left_out or (column in sensitive and not options.sensitive_as_input):
+        first = original(column)
+        if column in left_out or first in options.drop or (column in sensitive and not options.sensitive_as_input):
             continue
-        if (
-            original != column
-            and original in frame.columns
-            and frame[original].equals(frame[column], check_names=False)
-        ):
-            found.append(kinds.Inferred(column, "constant", 0, 0, note=f"a second copy of '{original}'"))
+        if first != column and first in frame.columns and frame[first].equals(frame[column], check_names=False):
+            found.append(kinds.Inferred(column, "copy", 0, 0, note=f"a second copy of '{first}'"))
             continue
         keep = column in options.keep or column in sensitive
         found.append(kinds.infer(frame[column], options.missing_values, options.max_categories, keep))
@@ -249,16 +250,6 @@ def _column_notes(found: Sequence[kinds.Inferred]) -> list[str]:
         if names:
             notes.append(f"Left out, {what}: {', '.join(names)}.")
     return notes + [f"Column '{each.name}': {each.note}." for each in found if each.used and each.note]
-
-
-def _group_notes(dataset: Dataset) -> list[str]:
-    notes = []
-    for column, attribute in zip(dataset.groups.T, dataset.attributes, strict=True):
-        sizes = np.bincount(column, minlength=len(attribute.values))
-        few = [f"{value} ({size})" for value, size in zip(attribute.values, sizes, strict=True) if size < SMALL_GROUP]
-        if few:
-            notes.append(f"Few rows for '{attribute.name}': {', '.join(few)}. Rates of such groups are mostly chance.")
-    return notes
 
 
 def _lines(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from glocalfair.data.frame.options import MISSING_VALUES
 from glocalfair.errors import GlocalfairError, unknown
@@ -14,6 +16,7 @@ from glocalfair.errors import GlocalfairError, unknown
 if TYPE_CHECKING:
     import polars as pl
 
+_CSV, _PARQUET, _PACKED = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), ".gz"
 _GUESS_ROWS = 10_000
 _COMMA_ROWS = 1_000
 _COMMA, _POINT = re.compile(r"[+-]?\d*,\d+"), re.compile(r"[+-]?\d*\.\d+")
@@ -30,7 +33,7 @@ def read(
     Parameters
     ----------
     path
-        A ``.csv``, ``.tsv`` or ``.txt`` file in UTF-8, or a ``.parquet`` file.
+        A ``.csv``, ``.tsv`` or ``.txt`` file in UTF-8, as it is or packed (``.csv.gz``), or a ``.parquet`` file.
     separator
         Between the fields of a CSV file; found by itself if None.
     missing_values
@@ -41,20 +44,34 @@ def read(
     import polars as pl
 
     path = Path(path)
-    if path.suffix.lower() not in (".csv", ".tsv", ".txt", ".parquet", ".pq"):
-        raise GlocalfairError(f"Cannot read '{path}': data must be a .csv or .parquet file.")
+    kind = _unpacked(path).suffix.lower()
+    if kind not in _CSV and path.suffix.lower() not in _PARQUET:
+        raise GlocalfairError(f"Cannot read '{path}': data must be a .csv, .csv.gz or .parquet file.")
     if not path.is_file():
         raise GlocalfairError(f"Cannot read '{path}': {'it is a folder' if path.exists() else 'no such file'}.")
     try:
-        if path.suffix.lower() in (".parquet", ".pq"):
+        if kind in _PARQUET:
             frame = _collect(pl.scan_parquet(path), drop)
         else:
             frame = _csv(path, separator or _separator(path), missing_values, drop)
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
         raise GlocalfairError(f"Cannot read '{path}': {_reason(error)}") from error
     if not frame.height:
         raise GlocalfairError(f"'{path}' has no rows.")
     return frame
+
+
+def table_name(path: str | Path) -> str:
+    """Return the name of a file without what says how it is written.
+
+    >>> table_name("data/people.csv.gz"), table_name("people.parquet")
+    ('people', 'people')
+    """
+    return _unpacked(Path(path)).stem
+
+
+def _unpacked(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix.lower() == _PACKED else path
 
 
 def as_polars(frame: Any) -> pl.DataFrame:
@@ -109,9 +126,15 @@ def _pandas(frame: Any) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
+def _open(path: Path) -> TextIO:
+    if path.suffix.lower() == _PACKED:
+        return gzip.open(path, "rt", encoding="utf-8-sig")
+    return path.open(encoding="utf-8-sig")
+
+
 def _separator(path: Path) -> str:
     """Take the candidate that the first line has most of."""
-    with path.open(encoding="utf-8-sig") as file:
+    with _open(path) as file:
         line = file.readline()
     return max(",;\t|", key=line.count)
 
@@ -120,7 +143,7 @@ def _decimal_comma(path: Path, separator: str) -> bool:
     """Whether numbers are written 0,5, as a spreadsheet does where the separator is not a comma."""
     if separator == ",":
         return False
-    with path.open(encoding="utf-8-sig") as file:
+    with _open(path) as file:
         fields = [field.strip(' "\n') for line in islice(file, 1, _COMMA_ROWS) for field in line.split(separator)]
     return sum(map(bool, map(_COMMA.fullmatch, fields))) > sum(map(bool, map(_POINT.fullmatch, fields)))
 
@@ -152,7 +175,16 @@ def _collect(lazy: pl.LazyFrame, drop: Collection[str]) -> pl.DataFrame:
     for name in drop:
         if name not in names:
             raise unknown("column in 'drop'", name, names)
-    return lazy.drop(list(drop)).collect()
+    return lazy.drop([name for name in names if name in drop or original(name) in drop]).collect()
+
+
+def original(name: str) -> str:
+    """Return the name that a column has in the file: polars renames the second of two columns with one name.
+
+    >>> original("score_duplicated_0"), original("score")
+    ('score', 'score')
+    """
+    return name.rsplit("_duplicated_", 1)[0]
 
 
 def _reason(error: BaseException) -> str:

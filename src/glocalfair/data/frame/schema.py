@@ -22,13 +22,19 @@ from glocalfair.types import Dataset, Ints
 if TYPE_CHECKING:
     import polars as pl
 
+_COLUMNS_SHOWN = 20
+
 
 @dataclass(frozen=True)
 class Misfit:
     """What of a table does not fit the schema, by column: counts of values."""
 
     unknown: Mapping[str, int] = field(default_factory=dict)
-    """Categories the schema does not have; they are read as ``(other)`` if there is one, else as none."""
+    """Categories the schema does not have; they are read as none of those it has."""
+    rare: Mapping[str, int] = field(default_factory=dict)
+    """Categories that the schema does not have by name; it has ``(other)`` for them."""
+    missing: Mapping[str, int] = field(default_factory=dict)
+    """Missing values in a categorical column that had none in the training."""
     not_numbers: Mapping[str, int] = field(default_factory=dict)
     """Values of a numeric column that are no finite number; they count as missing."""
     extra: tuple[str, ...] = ()
@@ -45,6 +51,11 @@ class Misfit:
         found = [
             f"Column '{name}': {count:,} value{'s' * (count > 1)} that the model has never seen."
             for name, count in self.unknown.items()
+        ]
+        found += [f"Column '{name}': {count:,} of its values count as {OTHER}." for name, count in self.rare.items()]
+        found += [
+            f"Column '{name}': {count:,} missing value{'s' * (count > 1)}; in the training data it had none."
+            for name, count in self.missing.items()
         ]
         found += [
             f"Column '{name}': {count:,} value{'s' * (count > 1)} that are no finite numbers; they count as missing."
@@ -99,9 +110,11 @@ class FrameSchema:
         lacking = [name for name in self.inputs if name not in frame.columns]
         if lacking:
             shown = ", ".join(f"'{name}'" for name in lacking[:5]) + (" …" if len(lacking) > 5 else "")
+            rest = frame.width - _COLUMNS_SHOWN
+            more = f" and {rest} more" if rest > 0 else ""
             raise GlocalfairError(
                 f"The table lacks {len(lacking)} of the {len(self.inputs)} columns that the model reads: {shown}. "
-                f"It has: {', '.join(frame.columns)}."
+                f"It has: {', '.join(frame.columns[:_COLUMNS_SHOWN])}{more}."
             )
 
     def read_inputs(self, frame: pl.DataFrame, name: str = "frame") -> tuple[Dataset, Misfit]:
@@ -109,6 +122,8 @@ class FrameSchema:
         self.check_columns(frame)
         rows = frame.height
         unknown: dict[str, int] = {}
+        rare: dict[str, int] = {}
+        empty: dict[str, int] = {}
         bad: dict[str, int] = {}
         numeric = np.empty((rows, len(self.numeric)), dtype=np.float32)
         for j, column in enumerate(self.numeric):
@@ -117,16 +132,18 @@ class FrameSchema:
                 bad[column] = count
         categorical = np.empty((rows, len(self.categorical)), dtype=np.int32)
         for j, (column, values) in enumerate(self.categorical):
-            categorical[:, j], count = self._categories(frame[column], values)
+            categorical[:, j], count, missing = self._categories(frame[column], values)
             if count:
-                unknown[column] = count
+                (rare if OTHER in values else unknown)[column] = count
+            if missing:
+                empty[column] = missing
         dataset = Dataset(
             name=name,
             numeric=numeric,
             numeric_names=self.numeric,
             categorical=categorical,
             categories=tuple(
-                (column, (*values, UNKNOWN) if column in unknown and OTHER not in values else values)
+                (column, (*values, UNKNOWN) if column in {*unknown, *empty} and OTHER not in values else values)
                 for column, values in self.categorical
             ),
             label=np.zeros(rows, dtype=np.int64),
@@ -134,7 +151,8 @@ class FrameSchema:
             attributes=(),
         )
         known = {*self.inputs, self.label, self.client, *(each.column for each in self.sensitive)}
-        return dataset, Misfit(unknown, bad, tuple(name for name in frame.columns if name not in known))
+        extra = tuple(name for name in frame.columns if name not in known)
+        return dataset, Misfit(unknown, rare, empty, bad, extra)
 
     def read(self, frame: pl.DataFrame, name: str = "frame") -> tuple[Dataset, Misfit]:
         """Read a table with labels and groups, such as a site's own part of the data.
@@ -167,8 +185,11 @@ class FrameSchema:
         unknown_values = {**misfit.unknown, **strange}
         return dataset, replace(misfit, unknown=unknown_values, dropped=int((~used).sum()))
 
-    def _categories(self, column: pl.Series, values: tuple[str, ...]) -> tuple[npt.NDArray[np.int32], int]:
-        """Code a column; what is unknown gets the code after the last, or that of ``(other)``."""
+    def _categories(self, column: pl.Series, values: tuple[str, ...]) -> tuple[npt.NDArray[np.int32], int, int]:
+        """Code a column; what is unknown gets the code after the last, or that of ``(other)``.
+
+        Returns the codes, and how many values are unknown and how many missing without a code of their own.
+        """
         if not readable(column):
             raise GlocalfairError(f"The column '{column.name}' holds {column.dtype}, not numbers or words.")
         strings = text(column, self.missing_values)
@@ -177,7 +198,8 @@ class FrameSchema:
         found = codes(strings, values).copy()
         strange = found < 0
         found[strange] = values.index(OTHER) if OTHER in values else len(values)
-        return found, int(strange.sum())
+        missing = strings.null_count()
+        return found, int(strange.sum()) - missing, missing
 
     def read_label(self, frame: pl.DataFrame) -> npt.NDArray[np.int32]:
         """Return 0 and 1; −1 where the label is missing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from glocalfair.data.frame.values import MISSING, codes, numbers, text
 from glocalfair.errors import GlocalfairError, invalid, unknown
-from glocalfair.types import Attribute
+from glocalfair.types import Attribute, Ints
 
 if TYPE_CHECKING:
     import polars as pl
 
 MAX_VALUES = 50
+SMALL_GROUP = 20
 _TOO_MANY_NUMBERS = 20
 _CUT = re.compile(r"(<=?|>=?)?\s*(.+)")
 
@@ -154,6 +155,21 @@ def infer(spec: str, frame: pl.DataFrame, missing_values: Collection[str], missi
         only = f"'{found[used[-1]]}'" if len(used) and used[-1] >= 0 else "missing values"
         raise GlocalfairError(f"The sensitive column '{column}' has one group only, {only}: nothing to compare.")
     return result
+
+
+def few_rows(codes: Ints, attributes: Sequence[Attribute]) -> list[str]:
+    """Warn of groups with few rows, a line for each attribute.
+
+    >>> few_rows(np.array([[0]] * 30 + [[1]] * 3), [Attribute("sex", ("F", "M"))])
+    ["Few rows for 'sex': M (3). Rates of such groups are mostly chance."]
+    """
+    notes = []
+    for column, attribute in zip(codes.T, attributes, strict=True):
+        sizes = np.bincount(column, minlength=len(attribute.values))
+        few = [f"{value} ({size})" for value, size in zip(attribute.values, sizes, strict=True) if size < SMALL_GROUP]
+        if few:
+            notes.append(f"Few rows for '{attribute.name}': {', '.join(few)}. Rates of such groups are mostly chance.")
+    return notes
 
 
 def is_missing(column: pl.Series, binned: bool, missing_values: Collection[str]) -> npt.NDArray[np.bool_]:
