@@ -98,6 +98,25 @@ def test_a_run_goes_on_where_it_was_and_with_nothing_else(folder: Path) -> None:
         run(folder, other)
 
 
+def test_the_final_model_reaches_a_site_under_another_node(folder: Path) -> None:
+    app, lines = write_app(folder, "app", "fedavg", rounds=1), []
+    moving = transport(folder)
+    ask = moving.ask
+
+    def moves(kind: Any, requests: Any, timeout: float) -> Any:
+        replies = ask(kind, requests, timeout)
+        if kind == "train":
+            moving._sites[99] = moving._sites.pop(0)
+            del moving._sites[1]
+        return replies
+
+    moving.ask = moves  # type: ignore[method-assign]
+    coordinate(moving, app / "app" / "federation.toml", app / "run", tell=lines.append)
+    assert (folder / "state" / SITES[0] / "model.glocalfair").exists()
+    silent = [line for line in lines if "has not confirmed" in line]
+    assert silent == [f"Site '{SITES[1]}' has not confirmed the final model: it is not connected"]
+
+
 def test_counts_leave_a_site_only_if_it_says_so(folder: Path) -> None:
     app = write_app(folder, "app", "glocalfair", rounds=1)
     allowed = frozenset({"weights", "examples", "totals", "test_counts"})

@@ -36,17 +36,26 @@ def flower_command() -> None:
 @click.option("--client", metavar="COLUMN", help="A column that names the organisation; it gets no part of the schema.")
 @click.option("--drop", cls=WordsOption, metavar="COLUMN …", help="Columns the model must not see.")
 @click.option("--keep", cls=WordsOption, metavar="COLUMN …", help="Columns to use whatever they look like.")
+@click.option(
+    "--side", type=click.IntRange(1), default=128, show_default=True, metavar="N", help="Pictures: N × N pixels."
+)
+@click.option(
+    "--file", "file_column", default="file", show_default=True, metavar="COLUMN", help="Pictures: their path."
+)
+@click.option("--unit", metavar="COLUMN", help="Pictures: whose it is, so that people are not torn apart.")
 @click.option("-o", "--output", type=FILE, default=Path("schema.json"), show_default=True, metavar="FILE")
-def schema_command(data: Path, output: Path, **options: Any) -> None:
+def schema_command(data: Path, output: Path, side: int, file_column: str, unit: str | None, **options: Any) -> None:
     """Make the schema that every site's table must fit: columns, categories, ranges.
 
-    DATA is one site's table, or any public one with the same columns. What it discloses of that table: names of columns
+    DATA is one site's table, or any public one with the same columns; or a folder of pictures with a table labels.csv
+    in it (a row for each: file, label, sensitive columns). What it discloses of that table: names of columns
     and categories, rounded ranges, means and standard deviations. Look through it before you publish it, and add
     categories that other sites may have.
 
     \b
     Examples:
       glocalfair flower schema north.csv --label readmitted --sensitive sex race -o schema.json
+      glocalfair flower schema pictures/north --label smiling --sensitive gender --side 64
     """
     from glocalfair.data.frame.options import FrameOptions
     from glocalfair.flower.schema import PublicSchema
@@ -54,12 +63,19 @@ def schema_command(data: Path, output: Path, **options: Any) -> None:
     from glocalfair.runs import write_atomically
 
     values = {name: list(v) if isinstance(v, tuple) else v for name, v in options.items() if v}
-    schema, warnings = PublicSchema.of_table(from_mapping(FrameOptions, {"path": str(data), **values}))
+    told = from_mapping(FrameOptions, {"path": str(data), **values})
+    if data.is_dir():
+        from glocalfair.flower.pictures import schema_of
+
+        schema, warnings = schema_of(data, side, told, file_column, unit)
+        what = f"Pictures of {side} × {side} pixels"
+    else:
+        schema, warnings = PublicSchema.of_table(told)
+        what = f"{len(schema.frame.numeric)} numeric and {len(schema.frame.categorical)} categorical columns"
     for line in warnings:
         click.echo(f"Warning: {line}", err=True)
     write_atomically(output, (json.dumps(schema.to_dict(), ensure_ascii=False, indent=1) + "\n").encode())
-    numeric, categorical = len(schema.frame.numeric), len(schema.frame.categorical)
-    click.echo(f"{numeric} numeric and {categorical} categorical columns: {output}")
+    click.echo(f"{what}: {output}")
 
 
 @flower_command.command("sample", cls=WordsCommand, short_help="Write tables to try it out with.")
@@ -83,17 +99,16 @@ def sample_command(folder: Path, sites: tuple[str, ...], rows: int) -> None:
 @click.argument("data", type=FILE)
 @click.option("--schema", required=True, type=FILE, metavar="FILE", help="The published schema.")
 def check_command(data: Path, schema: Path) -> None:
-    """Check a site's own table against the published schema. Nothing leaves this machine.
+    """Check a site's own table or folder of pictures against the published schema. Nothing leaves this machine.
 
     \b
     Examples:
       glocalfair flower check south.csv --schema schema.json
     """
-    from glocalfair.data.frame.reading import read
     from glocalfair.flower.schema import PublicSchema
+    from glocalfair.flower.table import fit
 
-    public = PublicSchema.load(schema)
-    dataset, lines = public.fit(read(data, missing_values=public.frame.missing_values))
+    dataset, lines = fit(PublicSchema.load(schema), data)
     for line in lines:
         click.echo(f"Does not fit: {line}")
     click.echo(f"{len(dataset):,} rows can be used{'' if lines else '; everything fits'}.")

@@ -100,7 +100,8 @@ def site_of(node: Mapping[str, Any], run: Mapping[str, Any], factory: Factory | 
     overrides: dict[str, Any] = {key.replace("-", "_"): node[key] for key in NODE_KEYS[6:] if key in node}
     if "constraints" in node:
         overrides["constraints"] = _words(node["constraints"])
-    return Site(name, Store(folder), partial(table_rows, name, data, pinned), share, overrides, factory)
+    rows = partial(table_rows, name, data, pinned, cache=folder / "pictures")
+    return Site(name, Store(folder), rows, share, overrides, factory)
 
 
 def _simulated(node: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,7 +163,7 @@ class Coordinator:
         while state.round < self.config.train.rounds:
             begun = time.perf_counter()
             context = self.context(state.round + 1)
-            nodes = self._connected(transport, nodes, context.participants)
+            nodes = self.connected(transport, nodes, context.participants)
             requests = self.requests(state, context)
             there = {nodes[name]: name for name in requests if name in nodes}
             to_send = {node: requests[name] for node, name in there.items()}
@@ -185,7 +185,7 @@ class Coordinator:
                 )
         return state
 
-    def _connected(self, transport: Transport, nodes: dict[str, int], names: tuple[str, ...]) -> dict[str, int]:
+    def connected(self, transport: Transport, nodes: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
         """Find a site that came back under another node; the others stay where they are."""
         online = set(transport.nodes())
         here = {name: node for name, node in nodes.items() if node in online}

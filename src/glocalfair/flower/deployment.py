@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from glocalfair import __version__, models
+from glocalfair import __version__
 from glocalfair import config as configuration
 from glocalfair.bundle import NAME as BUNDLE
 from glocalfair.bundle import Bundle
@@ -38,6 +38,7 @@ from glocalfair.privacy import check as check_privacy
 from glocalfair.privacy import summary
 from glocalfair.runs import RunDirectory
 from glocalfair.types import Attribute, Floats
+from glocalfair.vision.pretrained import load_pretrained
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +56,11 @@ class Plan:
         """Read the file; mistakes show before anybody is asked to train."""
         config, flower = read(path)
         schema = PublicSchema.load(path.parent / flower.schema)
-        inputs = len(schema.encoder().names)
-        if ":" in config.model.name and factory is None:
-            raise GlocalfairError(f"The model '{config.model.name}' needs a factory in server_app and client_app.")
-        module = models.build(config.model.name, inputs, config.run.seed, config.model.hidden, factory)
+        if schema.pictures is not None and (flower.test is not None or flower.standardise != "schema"):
+            raise GlocalfairError("'flower.test' and 'flower.standardise' are for tables. Leave them out for pictures.")
+        module = Terms.of("", config, flower, None).made_model(schema.shape, factory)
+        if config.model.pretrained:
+            load_pretrained(module, path.parent / config.model.pretrained)
         plan = cls(config, flower, schema, module, path.parent)
         layout, method = plan.layout, plan.terms("").made_method()
         check_privacy(config.privacy, method, layout.size, layout.trainable)
@@ -133,12 +135,17 @@ def coordinate(
             "sites": {name: info.examples for name, info in roster.infos.items()},
         }
         result |= summary(plan.config.privacy, method, coordinator.epsilon(state.round))
-        bundle = _bundle(plan, roster.terms, weights)
-        bundle.save(run_dir / BUNDLE)
-        directory.save_model(bundle.tensors, {"model": dict(bundle.model)})
+        bundle, saved = _bundle(plan, roster.terms, weights), directory.model
+        about: dict[str, Any] = {"model": dict(bundle.model)}
+        if plan.schema.pictures is None:
+            saved = run_dir / BUNDLE
+            bundle.save(saved)
+        else:
+            about["schema"] = plan.schema.to_dict()
+        directory.save_model(bundle.tensors, about)
         result |= _measured(plan, roster.terms, bundle, counts, tell)
         directory.save_result(result)
-        tell(f"Done after {state.round} rounds. The model: {run_dir / BUNDLE}")
+        tell(f"Done after {state.round} rounds. The model: {saved}")
         return result
 
 
@@ -170,15 +177,15 @@ def _hand_out(
     transport: Transport, coordinator: Coordinator, weights: Floats, tell: Tell
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Send everybody the final model; collect test counts of the sites that choose to send them."""
-    nodes = {node: name for name, node in coordinator.roster.nodes.items()}
-    request = Content.of({}, terms=coordinator.roster.terms.to_json(), weights=np.asarray(weights))
-    online = [node for node in transport.nodes() if node in nodes]
+    roster = coordinator.roster
+    nodes = coordinator.connected(transport, roster.nodes, roster.infos)
+    request = Content.of({}, terms=roster.terms.to_json(), weights=np.asarray(weights))
     replies: dict[int, Reply] = {}
-    if online:
-        replies = transport.ask("finish", dict.fromkeys(online, request), coordinator.flower.round_timeout)
+    if nodes:
+        replies = transport.ask("finish", dict.fromkeys(nodes.values(), request), coordinator.flower.round_timeout)
     counts = {}
-    for node, name in sorted(nodes.items(), key=lambda each: each[1]):
-        reply = replies.get(node, "it is not connected")
+    for name in sorted(roster.infos):
+        reply = replies[nodes[name]] if name in nodes else "it is not connected"
         if isinstance(reply, str) or reply.values.get("kind") != "finished":
             reason = reply if isinstance(reply, str) else reply.values.get("reason")
             tell(f"Site '{name}' has not confirmed the final model: {reason}")

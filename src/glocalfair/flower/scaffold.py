@@ -32,8 +32,10 @@ from torch import nn
 
 
 def make(inputs: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(inputs, 32), nn.ReLU(), nn.Linear(32, 1))
+    return nn.Sequential({layers})
 '''
+LAYERS = "nn.Linear(inputs, 32), nn.ReLU(), nn.Linear(32, 1)"
+CONVOLUTIONS = "nn.Conv2d(3, 16, 3, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 1)"
 FEDERATION = """# What the coordinator decides. Sites see all of it except [flower] and [server].
 
 [method]
@@ -92,14 +94,15 @@ def write_app(
     """
     if folder.exists() and any(folder.iterdir()):
         raise GlocalfairError(f"'{folder}' is not empty. Choose another folder.")
-    PublicSchema.load(schema)
+    pictures = PublicSchema.load(schema).pictures is not None
     make_method(method, {})
     name = re.sub(r"\W+", "_", folder.resolve().name).strip("_").lower() or "app"
     name = name if name.isidentifier() else f"app_{name}"
     package = folder / name
     package.mkdir(parents=True)
     imported = f"\nfrom {name}.model import make\n" if own else ""
-    model = f'name = "{name}.model:make"' if own else 'name = "mlp"\nhidden = [32, 16]'
+    known = 'name = "mobilenet_v2"\nnorm = "group"' if pictures else 'name = "mlp"\nhidden = [32, 16]'
+    model = f'name = "{name}.model:make"' if own else known
     who = dump({"sites": list(sites)}).strip() if sites else "min_sites = 2"
     files = {
         package / "__init__.py": "",
@@ -109,7 +112,7 @@ def write_app(
         folder / "pyproject.toml": _project(folder, name, data),
     }
     if own:
-        files[package / "model.py"] = MODEL
+        files[package / "model.py"] = MODEL.format(layers=CONVOLUTIONS if pictures else LAYERS)
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")
     shutil.copyfile(schema, package / "schema.json")

@@ -1,6 +1,7 @@
 """The published schema: columns, categories and ranges that every site's table must fit, without pooling any data.
 
-It is a `FrameSchema` and, for each numeric column, a range, a centre and a scale, and whether values may be missing.
+It is a `FrameSchema` (for pictures: of the table beside them) and, for each numeric column, a range, a centre and a
+scale, and whether values may be missing.
 Inputs are ``(value − centre) / scale``; with ``standardise = "totals"`` the federation's own mean and standard
 deviation take their place, from three totals for each column that a site sends once (they can be added up securely).
 """
@@ -18,14 +19,17 @@ import numpy as np
 
 from glocalfair.data.encoder import Encoder
 from glocalfair.data.frame.options import FrameOptions
-from glocalfair.data.frame.schema import FrameSchema
+from glocalfair.data.frame.schema import FrameSchema, Misfit
+from glocalfair.data.images.listing import LEAST_SIDE
 from glocalfair.errors import GlocalfairError, invalid
+from glocalfair.options import from_mapping
 from glocalfair.types import Dataset, Floats, Ints
 
 if TYPE_CHECKING:
     import polars as pl
 
 FORMAT = 1
+MOST_SIDE = 4096
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,29 @@ class Column:
         return cls(low, high, centre, scale, bool(values.get("missing", False)))
 
 
+@dataclass(frozen=True)
+class Pictures:
+    """What every site makes of its pictures, and the columns of the table beside them."""
+
+    side: int
+    """Width and height: the central square, resized."""
+    channels: int = 3
+    file: str = "file"
+    """The column with the picture's path, relative to the table."""
+    unit: str | None = None
+    """The column that says whose picture it is: nobody's pictures are torn apart between training and test."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Pictures:
+        """Undo `vars`."""
+        found = from_mapping(cls, values, "key in 'pictures' of the schema")
+        if not LEAST_SIDE <= found.side <= MOST_SIDE:
+            raise invalid("pictures.side", f"a whole number from {LEAST_SIDE} to {MOST_SIDE}", found.side)
+        if found.channels != 3:
+            raise invalid("pictures.channels", "3 (red, green, blue)", found.channels)
+        return found
+
+
 class Fit(NamedTuple):
     """A site's table as the schema reads it, and a line for everything that does not fit."""
 
@@ -67,6 +94,19 @@ class PublicSchema:
     frame: FrameSchema
     columns: tuple[Column, ...]
     """In the order of `FrameSchema.numeric`."""
+    pictures: Pictures | None = None
+    """If the inputs are pictures; the table has then no other input."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one row of inputs."""
+        if self.pictures is None:
+            return (len(self.encoder().names),)
+        return (self.pictures.channels, self.pictures.side, self.pictures.side)
+
+    def lines(self, misfit: Misfit) -> list[str]:
+        """Say what does not fit."""
+        return [line.replace("that the model has never seen", "not in the schema") for line in misfit.lines()]
 
     def fit(self, frame: pl.DataFrame, name: str = "site") -> Fit:
         """Read a table and say what does not fit; a table that lacks a column is an error.
@@ -79,7 +119,7 @@ class PublicSchema:
         dataset, misfit = self.frame.read(frame, name)
         if not len(dataset):
             raise GlocalfairError("No row of the table fits the schema: labels are missing or groups unknown.")
-        lines = [line.replace("that the model has never seen", "not in the schema") for line in misfit.lines()]
+        lines = self.lines(misfit)
         for column, values, label in zip(self.columns, dataset.numeric.T, self.frame.numeric, strict=True):
             outside = int(((values < column.low) | (values > column.high)).sum())
             if outside:
@@ -125,7 +165,8 @@ class PublicSchema:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, fit for JSON."""
         columns = dict(zip(self.frame.numeric, map(vars, self.columns), strict=True))
-        return {"glocalfair-schema": FORMAT, **self.frame.to_dict(), "columns": columns}
+        pictures = {} if self.pictures is None else {"pictures": vars(self.pictures)}
+        return {"glocalfair-schema": FORMAT, **self.frame.to_dict(), "columns": columns, **pictures}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PublicSchema:
@@ -136,7 +177,10 @@ class PublicSchema:
         columns = values.get("columns")
         if not isinstance(columns, Mapping) or set(columns) != set(frame.numeric):
             raise invalid("columns", f"a table for each of {list(frame.numeric)}", columns)
-        return cls(frame, tuple(Column.from_dict(name, columns[name]) for name in frame.numeric))
+        pictures = Pictures.from_dict(values["pictures"]) if "pictures" in values else None
+        if pictures is not None and frame.inputs:
+            raise invalid("pictures", "the only input", list(frame.inputs))
+        return cls(frame, tuple(Column.from_dict(name, columns[name]) for name in frame.numeric), pictures)
 
     @classmethod
     def load(cls, path: Path) -> PublicSchema:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from glocalfair import config as configuration
+from glocalfair import models
 from glocalfair.config import Config
 from glocalfair.errors import GlocalfairError, invalid
 from glocalfair.methods.base import Method
+from glocalfair.models import Factory, PictureSettings
 from glocalfair.options import from_mapping
 from glocalfair.registry import method as make_method
+
+if TYPE_CHECKING:
+    from torch import nn
+
+FOR_PICTURES = ("norm", "width", "reduce")
+"""Settings of `ModelConfig` for picture models."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,12 @@ def checked(config: Config) -> Config:
     return config
 
 
+def _model(config: Config) -> dict[str, Any]:
+    told = config.model
+    more = {key: getattr(told, key) for key in FOR_PICTURES} if told.name in models.PICTURES else {}
+    return {"name": told.name, "hidden": list(told.hidden), **more}
+
+
 @dataclass(frozen=True)
 class Terms:
     """What all sites of a run agree on; goes with every message, so that a site needs to remember none of it."""
@@ -115,7 +130,7 @@ class Terms:
             seed=config.run.seed,
             dtype=config.run.dtype,
             class_weight=config.train.class_weight,
-            model={"name": config.model.name, "hidden": list(config.model.hidden)},
+            model=_model(config),
             validation=config.split.validation,
             local_test=config.split.local_test,
             standardise=flower.standardise,
@@ -127,6 +142,17 @@ class Terms:
         """Make the method; `overrides` replace settings."""
         settings = {key: value for key, value in self.method.items() if key != "name"}
         return make_method(str(self.method.get("name")), {**settings, **(overrides or {})})
+
+    def made_model(self, shape: tuple[int, ...], factory: Factory | None = None) -> nn.Module:
+        """Make the model for inputs of this shape, with its first weights."""
+        name = str(self.model.get("name", "mlp"))
+        if ":" in name and factory is None:
+            # An import runs code; what a coordinator names must not be imported at a site.
+            raise GlocalfairError(f"The model '{name}' is code. Give its factory to server_app and client_app.")
+        told = {key: self.model[key] for key in FOR_PICTURES if key in self.model}
+        pictures = from_mapping(PictureSettings, {"channels": shape[0], **told}) if len(shape) == 3 else None
+        hidden = tuple(self.model.get("hidden", (32, 16)))
+        return models.build(name, math.prod(shape), self.seed, hidden, factory, pictures)
 
     def to_json(self) -> str:
         """Write the terms as text."""

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from glocalfair import models
 from glocalfair.bundle import NAME as BUNDLE
 from glocalfair.bundle import Bundle
 from glocalfair.config import RunConfig, TrainConfig
@@ -33,6 +32,7 @@ from glocalfair.models import Factory
 from glocalfair.options import from_mapping
 from glocalfair.privacy import NoiseSource, PrivacyConfig, secure_source
 from glocalfair.privacy import check as check_privacy
+from glocalfair.runs import RunDirectory
 from glocalfair.types import Broadcast, ClientUpdate, Federation, Floats, RoundContext, TrainingSettings
 
 Kind = Literal["enrol", "train", "finish"]
@@ -174,11 +174,7 @@ class Site:
         f = rows.federation
         if self.name not in {client.name for client in f.clients if len(client.train)}:
             raise GlocalfairError(f"Site '{self.name}' has no training row.")
-        name, hidden = terms.model.get("name", "mlp"), terms.model.get("hidden", (32, 16))
-        if ":" in str(name) and self.factory is None:
-            raise GlocalfairError(f"The model '{name}' is code that the site's app does not bring. Give it a factory.")
-        inputs = int(np.prod(f.x.shape[1:]))
-        module = models.build(str(name), inputs, terms.seed, tuple(hidden), self.factory)
+        module = terms.made_model(f.x.shape[1:], self.factory)
         train = from_mapping(TrainConfig, {"class_weight": terms.class_weight})
         run = from_mapping(RunConfig, {"seed": terms.seed, "dtype": terms.dtype})
         privacy = from_mapping(PrivacyConfig, terms.privacy, "setting of the privacy")
@@ -216,13 +212,15 @@ class Site:
         import torch
 
         views = sim.network.layout.views(torch.as_tensor(weights))
-        Bundle(
-            {name: view.numpy() for name, view in views.items()},
-            Encoder.from_dict(terms.encoder),
-            PublicSchema.from_dict(terms.schema).frame,
-            dict(terms.model),
-            {"method": sim.method.name, "seed": terms.seed, "run": terms.run},
-        ).save(self.store.folder / BUNDLE)
+        tensors = {name: view.numpy() for name, view in views.items()}
+        schema, about = PublicSchema.from_dict(terms.schema), {"method": sim.method.name, "seed": terms.seed}
+        if schema.pictures is not None:
+            saved = {"model": dict(terms.model), "schema": terms.schema, **about}
+            RunDirectory(self.store.folder).save_model(tensors, saved)
+            return
+        encoder = Encoder.from_dict(terms.encoder)
+        bundle = Bundle(tensors, encoder, schema.frame, dict(terms.model), {**about, "run": terms.run})
+        bundle.save(self.store.folder / BUNDLE)
 
 
 def _weights(request: Content, sim: Simulator) -> Floats:

@@ -88,7 +88,7 @@ def scan(options: FolderOptions) -> Listing:
         label=found.label,
         groups=found.groups,
         attributes=found.attributes,
-        unit=None if options.unit is None else _codes(frame[options.unit])[rows],
+        unit=None if options.unit is None else unit_codes(frame[options.unit])[rows],
         owner=found.owner,
         owner_names=found.owner_names,
         left_out={
@@ -100,7 +100,8 @@ def scan(options: FolderOptions) -> Listing:
     )
 
 
-def _codes(column: pl.Series) -> Ints:
+def unit_codes(column: pl.Series) -> Ints:
+    """Number the people of a column."""
     import polars as pl
 
     values = np.array(column.cast(pl.String).fill_null("").to_list())
