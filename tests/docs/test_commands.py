@@ -67,7 +67,7 @@ def run(command: str, extra: list[str]) -> None:
     if command in NOT_RUN:
         return
     assert program == "glocalfair", f"{command!r} is neither run nor in NOT_RUN with a reason"
-    if arguments[0] in ("run", "compare"):
+    if arguments[0] in ("run", "compare", "tune", "reproduce"):
         arguments += extra
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, f"{command}: {done.output}"
