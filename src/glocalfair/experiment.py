@@ -130,7 +130,7 @@ class Experiment:
         if directory is not None:
             directory.save_federation(vars(who_holds_what(self.federation)))
         if engine is not None:
-            state = engine(self, directory, state, on_round)
+            state = engine(self, directory, state, self._stopping(on_round, stop))
         with threads(simulator.network):
             while not simulator.finished(state):
                 started = time.perf_counter()
@@ -149,6 +149,17 @@ class Experiment:
         if directory is not None:
             self.save(directory, finished)
         return finished
+
+    def _stopping(self, on_round: OnRound | None, stop: Callable[[], bool] | None) -> OnRound:
+        """Let another engine stop where this one does: after a round that is saved."""
+
+        def after(record: Mapping[str, Any]) -> None:
+            if on_round is not None:
+                on_round(record)
+            if stop is not None and stop() and record["round"] < self.config.train.rounds:
+                raise KeyboardInterrupt
+
+        return after
 
     def _finish(self, state: SimulationState, directory: RunDirectory | None, begun: float) -> Finished:
         simulator = self.simulator

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,36 @@ def test_same_experiment_same_result(tmp_path: Path) -> None:
     for part in ("global", "local", "counts"):
         assert results[0][part] == results[1][part]
     assert "complete" in glocalfair("run", "--resume", str(there))
+
+
+@pytest.mark.slow  # Ray starts twice
+@pytest.mark.timeout(900)
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    """Ctrl-C after the first rounds, then ``--resume``: the clients' own models are those of a run in one go."""
+    there, here = tmp_path / "flower", tmp_path / "embedded"
+    words = [*RUN.replace("--rounds 2", "--rounds 12").split(), "--quiet", "--output"]
+    environment = {**os.environ, "RAY_TMPDIR": "/tmp"}
+    program, pipes = str(BIN / "glocalfair"), {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    begun: subprocess.Popen[str] = subprocess.Popen(
+        [program, *words, str(there), "--engine", "flower"], env=environment, **pipes
+    )
+    while begun.poll() is None and not RunDirectory(there).checkpoint.exists():
+        time.sleep(0.02)
+    begun.send_signal(signal.SIGINT)
+    said, _ = begun.communicate(timeout=300)
+    assert begun.returncode == 130 and "Continue with: glocalfair run --resume" in said, said
+    done = len(RunDirectory(there).rounds.read_text().splitlines())
+    assert 1 <= done < 12
+    again = subprocess.run([program, "run", "--quiet", "--resume", str(there)], env=environment, **pipes)
+    assert again.returncode == 0, again.stdout
+    glocalfair(*words, str(here))
+    one, two = (json.loads((path / "result.json").read_text()) for path in (there, here))
+    assert one["rounds"] == 12
+    for part in ("global", "local", "counts"):
+        assert one[part] == two[part]
+    models = [read_safetensors(RunDirectory(path).model)[0] for path in (there, here)]
+    for name, tensor in models[0].items():
+        np.testing.assert_allclose(tensor, models[1][name], rtol=0, atol=1e-12)
 
 
 def test_what_needs_the_embedded_engine_is_said(tmp_path: Path) -> None:

@@ -74,8 +74,8 @@ def simulate(
         try:
             ended.append(_coordinate(grid, ready, directory, state, on_round))
         except BaseException as error:
+            # Raised again below; in a thread of Flower's it would only be printed.
             ended.append(error)
-            raise
 
     @client.query()
     @client.train()
