@@ -12,7 +12,7 @@ import numpy.typing as npt
 from glocalfair.data.frame import columns as kinds
 from glocalfair.data.frame import sensitive as groups
 from glocalfair.data.frame.label import classes
-from glocalfair.data.frame.leakage import leaks, namesakes
+from glocalfair.data.frame.leakage import SUSPICIOUS, TOO_GOOD, leaks, namesakes
 from glocalfair.data.frame.options import FrameOptions
 from glocalfair.data.frame.profile import Line, Profile
 from glocalfair.data.frame.reading import original
@@ -90,14 +90,12 @@ def prepare(frame: pl.DataFrame, options: FrameOptions, name: str = "frame") -> 
     if not schema.inputs:
         raise GlocalfairError("No input column is left: every column is the label, the client, dropped or unusable.")
     dataset = _dataset(frame, schema, name)
-    giving_away = leaks(dataset)
-    giving_away = {column: gain for column, gain in giving_away.items() if column not in options.keep}
+    good = {column: gain for column, gain in leaks(dataset, TOO_GOOD).items() if column not in options.keep}
+    giving_away = {column: gain for column, gain in good.items() if gain >= SUSPICIOUS}
     if giving_away and options.leaks != "warn":
         return _without_leaks(frame, options, name, list(giving_away), dropped, notes)
     notes += (
-        _leak_notes(schema, giving_away, options)
-        + _column_notes(found)
-        + groups.few_rows(dataset.groups, dataset.attributes)
+        _leak_notes(schema, good, options) + _column_notes(found) + groups.few_rows(dataset.groups, dataset.attributes)
     )
     width = len(schema.numeric) + sum(len(values) for _, values in schema.categorical)
     width += sum(each.missing > 0 for each in found if each.kind == "numeric")
@@ -223,10 +221,18 @@ def _without_leaks(
 def _leak_notes(schema: FrameSchema, found: dict[str, float], options: FrameOptions) -> list[str]:
     notes = []
     for column, gain in found.items():
+        if gain < SUSPICIOUS:
+            continue
         how = "perfectly" if gain == 1 else f"almost perfectly ({100 * gain:.0f} % of the errors of a guess are gone)"
         notes.append(
             f"Leak? '{column}' alone predicts the label '{schema.label}' {how}: a copy of it, or known only "
             f"afterwards? Leave it out with --drop {_quoted(column)}."
+        )
+    good = [column for column, gain in found.items() if gain < SUSPICIOUS]
+    if good:
+        notes.append(
+            f"Too good? Each of {', '.join(good)} alone removes more than half of the errors of a guess. If one is "
+            f"known only after the label, leave it out with --drop {' '.join(map(_quoted, good))}."
         )
     others = [c for c in schema.inputs if c not in found and c not in options.keep]
     sensitive = {each.column for each in schema.sensitive}

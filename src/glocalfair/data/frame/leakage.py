@@ -11,13 +11,15 @@ from glocalfair.rng import generator
 from glocalfair.types import Dataset
 
 SUSPICIOUS = 0.9
-"""A column that alone removes so much of the error of a constant guess is reported."""
+"""A column that alone removes so much of the error of a constant guess gives the label away."""
+TOO_GOOD = 0.5
+"""From here on a column is worth a look: honest single columns seldom remove a quarter."""
 _ROWS = 100_000
 _LEAST = 5
 _NAMES = re.compile(r"score|predict|outcome|target|label|decision|decile|result", re.I)
 
 
-def leaks(dataset: Dataset) -> dict[str, float]:
+def leaks(dataset: Dataset, least: float = SUSPICIOUS) -> dict[str, float]:
     """Return the columns that predict the label (nearly) perfectly: name → share of the error they remove.
 
     Numbers are tried with their best threshold, categories with their best guess for each value; a missing value
@@ -42,7 +44,7 @@ def leaks(dataset: Dataset) -> dict[str, float]:
     for j, (name, values) in enumerate(dataset.categories):
         if len(values) * _LEAST <= len(rows):
             found[name] = 1 - _table_errors(dataset.categorical[rows, j], y) / wrong
-    return {name: float(gain) for name, gain in found.items() if gain >= SUSPICIOUS}
+    return {name: float(gain) for name, gain in found.items() if gain >= least}
 
 
 def _table_errors(codes: npt.NDArray[np.integer], y: npt.NDArray[np.bool_]) -> int:
