@@ -14,7 +14,6 @@ pytest.importorskip("flwr", reason="needs the flower extra")
 pytest.importorskip("PIL", reason="needs the images extra")
 
 from click.testing import CliRunner
-from PIL import Image
 
 from glocalfair.cli import main
 from glocalfair.config import RunConfig
@@ -24,12 +23,13 @@ from glocalfair.engines.simulator import Simulator
 from glocalfair.errors import GlocalfairError
 from glocalfair.flower.apps import site_of
 from glocalfair.flower.deployment import Plan, coordinate
+from glocalfair.flower.sample import write_faces
 from glocalfair.flower.site import Site
 from glocalfair.flower.table import fit, split, table_rows
 from glocalfair.flower.transport import MemoryTransport
 from glocalfair.local.network import network
 from glocalfair.runs import read_safetensors
-from glocalfair.types import Client, Dataset, Federation, Floats
+from glocalfair.types import Client, Federation, Floats
 from tests.flower.groups import glocalfair
 
 SITES = ("east", "north", "south")
@@ -37,29 +37,10 @@ ROWS = 24
 MODEL = 'name = "mobilenet_v2"\nnorm = "group"\nwidth = 0.1\nreduce = 8'
 
 
-def write(folder: Path, name: str, seed: int) -> Dataset:
-    """Write a site's faces as PNG files with a table, and return what is in them."""
-    faces = load(FacesOptions(rows=ROWS, people=12, seed=seed))
-    place = folder / "data" / name
-    place.mkdir(parents=True)
-    assert faces.images is not None and faces.unit is not None
-    for i, image in enumerate(faces.images):
-        Image.fromarray(image.transpose(1, 2, 0)).save(place / f"{i:03d}.png")
-    columns = {
-        "file": [f"{i:03d}.png" for i in range(len(faces))],
-        "smiling": np.where(faces.label == 1, "yes", "no"),
-        "person": [f"p{number:02d}" for number in faces.unit],
-        **{a.name: np.array(a.values)[codes] for a, codes in zip(ATTRIBUTES, faces.groups.T, strict=True)},
-    }
-    pl.DataFrame(columns).write_csv(place / "labels.csv")
-    return faces
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GLOCALFAIR_CACHE", str(tmp_path / "cache"))
-    for seed, name in enumerate(SITES):
-        write(tmp_path, name, seed)
+    write_faces(tmp_path / "data", SITES, ROWS * len(SITES))
     said = glocalfair(
         *("flower", "schema", str(tmp_path / "data" / "north"), "--label", "smiling", "--positive", "yes"),
         *("--sensitive", "gender", "age", "--side", "32", "--unit", "person", "-o", str(tmp_path / "schema.json")),
@@ -93,7 +74,7 @@ def simulated(folder: Path, file: Path) -> tuple[Floats, Federation]:
     """Train the embedded engine on the generator's own arrays, not on what was read from the files."""
     plan = Plan.load(file)
     config, shares = plan.config, SplitSpec(0.0, plan.config.split.validation, plan.config.split.local_test)
-    parts = [load(FacesOptions(rows=ROWS, people=12, seed=seed)) for seed in range(len(SITES))]
+    parts = [load(FacesOptions(rows=ROWS, seed=seed)) for seed in range(len(SITES))]
     clients = []
     for place, (name, part) in enumerate(zip(SITES, parts, strict=True)):
         c = split(name, part, shares, config.run.seed)
@@ -128,16 +109,16 @@ def test_a_whole_run_equals_the_simulation(folder: Path) -> None:
 
 def test_what_does_not_fit_is_said_and_no_file_is_named_to_others(folder: Path) -> None:
     north = folder / "data" / "north"
-    (north / "004.png").unlink()
-    (north / "005.png").write_bytes(b"no picture")
-    (north / "007.png").write_bytes((north / "006.png").read_bytes())
+    (north / "00004.png").unlink()
+    (north / "00005.png").write_bytes(b"no picture")
+    (north / "00007.png").write_bytes((north / "00006.png").read_bytes())
     table = pl.read_csv(north / "labels.csv")
     strange = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("unheard-of")).otherwise("gender")
     table.with_columns(gender=strange).write_csv(north / "labels.csv")
     said = glocalfair("flower", "check", str(north), "--schema", str(folder / "schema.json"))
     assert "Column 'gender': 1 value not in the schema." in said
-    assert "1 picture left out: no such file (004.png)" in said
-    assert "1 picture left out: unreadable (005.png" in said
+    assert "1 picture left out: no such file (00004.png)" in said
+    assert "1 picture left out: unreadable (00005.png" in said
     assert "1 picture left out: byte copies of others" in said
     assert f"{ROWS - 4} rows can be used" in said
     for file in north.glob("*.png"):

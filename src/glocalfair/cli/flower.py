@@ -82,16 +82,18 @@ def schema_command(data: Path, output: Path, side: int, file_column: str, unit: 
 @click.argument("folder", type=FILE)
 @click.option("--sites", cls=WordsOption, required=True, metavar="NAME …", help="A table for each of these sites.")
 @click.option("--rows", type=click.IntRange(100, 48842), default=6000, show_default=True, metavar="N", help="In all.")
-def sample_command(folder: Path, sites: tuple[str, ...], rows: int) -> None:
+@click.option("--faces", is_flag=True, help="Folders of made-up faces instead of tables.")
+def sample_command(folder: Path, sites: tuple[str, ...], rows: int, faces: bool) -> None:
     """Write a CSV file of census data (Adult) for each site, to try a deployment on one machine.
 
     \b
     Examples:
       glocalfair flower sample data --sites north south east
+      glocalfair flower sample pictures --sites north south east --faces
     """
-    from glocalfair.flower.sample import write_sample
+    from glocalfair.flower.sample import write_faces, write_sample
 
-    for path in write_sample(folder, sites, rows):
+    for path in (write_faces if faces else write_sample)(folder, sites, rows):
         click.echo(f"Wrote {path}")
 
 

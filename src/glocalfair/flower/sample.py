@@ -1,4 +1,4 @@
-"""Tables to try a deployment with: the Adult census data, dealt out to some sites."""
+"""To try a deployment with: the Adult census data dealt out to some sites, or made-up faces."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from glocalfair.data.images.faces import FacesOptions, load
 from glocalfair.errors import GlocalfairError
 from glocalfair.rng import generator
 
@@ -28,9 +29,7 @@ def write_sample(folder: Path, sites: tuple[str, ...], rows: int = 6000, seed: i
     import polars as pl
 
     paths = [folder / f"{site}.csv" for site in sites]
-    for path in paths:
-        if path.exists():
-            raise GlocalfairError(f"'{path}' exists already and is not replaced. Choose another folder.")
+    _refuse_existing(paths)
     rng = generator(seed, "sample")
     people = pl.read_parquet(str(resources.files("glocalfair") / "data" / "files" / "adult.parquet"))
     people = people.drop("fnlwgt", "part")
@@ -45,3 +44,37 @@ def write_sample(folder: Path, sites: tuple[str, ...], rows: int = 6000, seed: i
     for place, path in enumerate(paths):
         people.filter(owner == place).write_csv(path)
     return paths
+
+
+def write_faces(folder: Path, sites: tuple[str, ...], rows: int = 6000, seed: int = 0) -> list[Path]:
+    """Write a folder of made-up faces for each site: PNG files, and ``labels.csv``; see `write_sample`."""
+    import polars as pl
+
+    from glocalfair.data.images.cache import needs_pillow
+
+    needs_pillow()
+    from PIL import Image
+
+    paths = [folder / site for site in sites]
+    _refuse_existing(paths)
+    for place, path in enumerate(paths):
+        faces = load(FacesOptions(rows=max(1, rows // len(sites)), seed=seed + place))
+        assert faces.images is not None and faces.unit is not None
+        path.mkdir(parents=True)
+        names = [f"{row:05d}.png" for row in range(len(faces))]
+        for name, image in zip(names, faces.images, strict=True):
+            Image.fromarray(image.transpose(1, 2, 0)).save(path / name)
+        columns = {
+            "file": names,
+            "smiling": np.where(faces.label == 1, "yes", "no"),
+            "person": [f"p{person:05d}" for person in faces.unit],
+            **{a.name: np.array(a.values)[codes] for a, codes in zip(faces.attributes, faces.groups.T, strict=True)},
+        }
+        pl.DataFrame(columns).write_csv(path / "labels.csv")
+    return paths
+
+
+def _refuse_existing(paths: list[Path]) -> None:
+    for path in paths:
+        if path.exists():
+            raise GlocalfairError(f"'{path}' exists already and is not replaced. Choose another folder.")

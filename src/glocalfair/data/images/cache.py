@@ -180,7 +180,7 @@ def _as_npy(raw: Path, target: Path, shape: tuple[int, ...]) -> None:
 
 def _decoded(source: Source, side: int) -> Iterator[tuple[int, bytes, bytes, str]]:
     """Give number, digest of the bytes, pixels and (if it failed) the reason, in order; decoders share the cores."""
-    _needs_pillow()
+    needs_pillow()
 
     def one(number: int) -> tuple[int, bytes, bytes, str]:
         try:
@@ -195,7 +195,8 @@ def _decoded(source: Source, side: int) -> Iterator[tuple[int, bytes, bytes, str
             yield from pool.map(one, range(begin, min(begin + CHUNK, len(source.names))))
 
 
-def _needs_pillow() -> None:
+def needs_pillow() -> None:
+    """Say what to install if the decoder is missing."""
     try:
         import PIL  # noqa: F401
     except ImportError as error:
