@@ -231,7 +231,7 @@ def _leak_notes(schema: FrameSchema, found: dict[str, float], options: FrameOpti
     good = [column for column, gain in found.items() if gain < SUSPICIOUS]
     if good:
         notes.append(
-            f"Too good? Each of {', '.join(good)} alone removes more than half of the errors of a guess. If one is "
+            f"Too good? Each of {', '.join(good)} alone removes most errors of a guess. If one is "
             f"known only after the label, leave it out with --drop {' '.join(map(_quoted, good))}."
         )
     others = [c for c in schema.inputs if c not in found and c not in options.keep]
