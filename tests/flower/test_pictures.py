@@ -34,7 +34,7 @@ from tests.flower.groups import glocalfair
 
 SITES = ("east", "north", "south")
 ROWS = 24
-MODEL = 'name = "mobilenet_v2"\nnorm = "group"\nwidth = 0.1\nreduce = 8'
+MODEL = 'name = "mobilenet_v2"\nnorm = "group"\nwidth = 0.1'
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def transport(folder: Path) -> MemoryTransport:
     return MemoryTransport({place: site.answer for place, site in enumerate(sites(folder), start=5)})
 
 
-def simulated(folder: Path, file: Path) -> tuple[Floats, Federation]:
+def simulated(folder: Path, file: Path) -> tuple[Floats, Simulator]:
     """Train the embedded engine on the generator's own arrays, not on what was read from the files."""
     plan = Plan.load(file)
     config, shares = plan.config, SplitSpec(0.0, plan.config.split.validation, plan.config.split.local_test)
@@ -87,19 +87,25 @@ def simulated(folder: Path, file: Path) -> tuple[Floats, Federation]:
     state = sim.start(plan.layout.flatten(plan.module).numpy())
     while not sim.finished(state):
         state, _ = sim.step(state)
-    return sim.final_weights(state), federation
+    return sim.final_weights(state), sim
 
 
 def test_a_whole_run_equals_the_simulation(folder: Path) -> None:
     file, lines = app(folder, "--method", "glocalfair"), []
     result = coordinate(transport(folder), file, folder / "run", tell=lines.append)
     assert any("Round 2/2: 3 of 3 sites" in line for line in lines), lines
-    expected, federation = simulated(folder, file)
+    expected, sim = simulated(folder, file)
     tensors, about = read_safetensors(folder / "run" / "model.safetensors")
     found = np.concatenate([tensors[name].reshape(-1) for name in Plan.load(file).layout.names])
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
     assert about["model"]["name"] == "mobilenet_v2" and about["schema"]["pictures"]["side"] == 32
-    assert result["global"]["examples"] == sum(len(client.test) for client in federation.clients)
+    assert result["global"]["examples"] == sum(len(client.test) for client in sim.clients.values())
+    # A newcomer measures the model before it joins; here on a site that has taken part.
+    south = np.arange(2 * ROWS, 3 * ROWS)
+    right = (sim.trainer.logits(found, south) > 0) == sim.federation.y[south]
+    for model in (folder / "run", folder / "north" / "model.safetensors"):
+        told = json.loads(glocalfair("flower", "evaluate", str(model), str(folder / "data" / "south"), "--json"))
+        assert told["examples"] == ROWS and told["accuracy"] == pytest.approx(right.mean())
     for name in SITES:
         kept, _ = read_safetensors(folder / name / "model.safetensors")
         assert all((kept[key] == tensors[key]).all() for key in tensors)

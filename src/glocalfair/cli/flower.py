@@ -166,6 +166,7 @@ def evaluate_command(bundle: Path, data: Path, seed: int, as_json: bool) -> None
     """Measure a federation's model on your own table before you join. Nothing leaves this machine.
 
     BUNDLE is the file model.glocalfair of a run, or its directory; DATA a table with label and sensitive columns.
+    For pictures: its model.safetensors, and a folder with labels.csv.
 
     \b
     Examples:
