@@ -32,7 +32,8 @@ def evaluate(bundle: Path, data: Path, seed: int = 0) -> tuple[dict[str, Any], l
     seed
         Of intervals and noise floors.
     """
-    weights = RunDirectory(bundle).model if bundle.is_dir() and not (bundle / NAME).exists() else bundle
+    model = RunDirectory(bundle).model
+    weights = model if model.exists() and not (bundle / NAME).exists() else bundle
     if weights.suffix == ".safetensors":
         dataset, predicted, lines = _pictures(weights, data)
     else:
