@@ -15,12 +15,15 @@ from ..cli.invoke import glocalfair
 from .small import SOURCE, table
 
 
-def test_data_that_is_not_available(tmp_path: Path) -> None:
-    done = glocalfair("reproduce", "table1", "--data", "utkface", "--output", tmp_path)
+def test_data_that_is_not_available(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GLOCALFAIR_DATA", raising=False)
+    done = glocalfair(
+        "reproduce", "table1", "--data", "utkface", "--output", tmp_path / "tables", "--runs", tmp_path / "runs"
+    )
     assert done.exit_code == 2
-    assert done.stderr.startswith("Error: Data 'utkface' is not available")
-    assert done.stderr.count("\n") == 1
-    assert not list(tmp_path.iterdir())
+    assert "Where are the pictures of 'utkface'?" in done.stderr
+    assert done.stderr.count("Error: ") == 1
+    assert not (tmp_path / "tables").exists()
 
 
 def test_a_table_that_does_not_exist() -> None:

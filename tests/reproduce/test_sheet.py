@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from glocalfair.errors import GlocalfairError
 from glocalfair.reproduce import Sheet, read_source, read_table
 from glocalfair.reproduce.notes import notes
 from glocalfair.reproduce.render import latex, markdown
-from glocalfair.reproduce.runs import available, configure, federations
+from glocalfair.reproduce.runs import configure, federations
 from glocalfair.reproduce.spec import Budget
 from glocalfair.reproduce.write import write
 
@@ -134,11 +133,6 @@ def test_notes_say_whose_figures_they_are(sheet: Sheet) -> None:
     assert "The paper has no figures of this table for Made up. Shown are those for CelebA" in told
     assert "over 2 seeds" in told
     assert "would show so much by chance" in told
-
-
-def test_data_without_a_loader() -> None:
-    with pytest.raises(GlocalfairError, match=r"^Data 'celeba' is not available"):
-        available(read_source("celeba"))
 
 
 def test_budgets_change_rounds_and_seeds_only() -> None:

@@ -134,7 +134,7 @@ def inequality(weights: Floats, points: int, origin: Floats | None = None) -> tu
 
     >>> found = inequality(np.arange(100_000, dtype=np.float32), 3)
     >>> found and (round(found[0], 6), found[1].round(4).tolist())
-    (0.33333, [0.0, 0.25, 1.0])
+    (0.333337, [0.0, 0.25, 1.0])
     """
     b = tally(weights, origin)
     if b is None:

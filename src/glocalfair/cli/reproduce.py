@@ -77,11 +77,9 @@ def reproduce_command(
         from glocalfair.compare import read_tuned
         from glocalfair.report.comparison_progress import ComparisonProgress
         from glocalfair.reproduce import read_source, read_table, reproduce
-        from glocalfair.reproduce.runs import available
         from glocalfair.reproduce.write import write
 
     source = read_source(data)
-    available(source)
     settings = read_tuned(tuned) if tuned is not None else {}
     options: dict[str, Any] = {"tuned": settings, "workers": workers}
     for name in WHAT[:-1] if what == "all" else (what,):

@@ -13,8 +13,6 @@ from glocalfair import config as configuration
 from glocalfair.compare.entries import Entry, Settings
 from glocalfair.compare.jobs import Job, plan, repeats
 from glocalfair.config import Config
-from glocalfair.data.registry import datasets
-from glocalfair.errors import GlocalfairError
 from glocalfair.reproduce.spec import Budget, Row, Setting, Source, Table
 from glocalfair.runs import jsonable
 
@@ -27,15 +25,6 @@ class Federation:
     config: Config
     entries: tuple[Entry, ...]
     jobs: tuple[Job, ...]
-
-
-def available(source: Source) -> None:
-    """Refuse a data set that this version has no loader for."""
-    name = str(source.config["data"]["name"])
-    if name not in datasets():
-        raise GlocalfairError(
-            f"Data '{source.name}' is not available: this version of glocalfair has no loader for it. Use --data adult."
-        )
 
 
 def configure(source: Source, setting: Setting, budget: Budget) -> Config:
@@ -68,7 +57,6 @@ def _entry(row: Row, source: Source, tuned: Settings) -> Entry:
 
 def federations(table: Table, source: Source, budget: Budget, root: Path, tuned: Settings) -> tuple[Federation, ...]:
     """Plan the runs of a table, federation by federation."""
-    available(source)
     return tuple(
         _federation(setting, configure(source, setting, budget), table.rows, source, budget, root, tuned)
         for setting in table.federations(source.name)
