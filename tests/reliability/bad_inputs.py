@@ -90,6 +90,21 @@ def first(header: dict[str, Any], *path: Any, value: Any) -> None:
     header[path[-1]] = value
 
 
+def pictures(labels: str, **files: bytes) -> Callable[[Path], Any]:
+    """Make a folder of pictures with its table and an experiment on it; the cache stays out of the way."""
+
+    def spoil(folder: Path) -> None:
+        (folder / "pictures").mkdir()
+        (folder / "pictures" / "labels.csv").write_text(labels)
+        for name, content in files.items():
+            (folder / "pictures" / f"{name}.png").write_bytes(content)
+        data = 'name = "folder"\nroot = "pictures"\ncache = "cache"\nsensitive = ["sex"]\nside = 32'
+        (folder / "bad.toml").write_text(f"[data]\n{data}\n")
+
+    return spoil
+
+
+LABELS = "file,label,sex\na.png,1,f\nb.png,0,m\n"
 CHECKPOINT = "half/checkpoint.safetensors"
 BUNDLE = "model.glocalfair"
 HUGE = {"a": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 4 * 10**12]}, "__metadata__": {"glocalfair": "{}"}}
@@ -159,6 +174,14 @@ CASES = [
     Case("table", "a client for every row", "run --data new.csv --label approved --client name"),
     Case("table", "columns that the model needs", PREDICT.format("run"), text("new.csv", "age\n31\n")),
     Case("table", "a column that would be written", PREDICT.format("run"), edited("new.csv", "born", "prediction")),
+    Case("pictures", "no such folder", "run bad.toml", text("bad.toml", '[data]\nname = "folder"\nroot = "none"\n')),
+    Case("pictures", "too small", "run bad.toml", text("bad.toml", '[data]\nname = "folder"\nside = 8\n')),
+    Case("pictures", "all files broken", "run bad.toml", pictures(LABELS, a=b"\x89PNG\r\n", b=b"GIF89a")),
+    Case("pictures", "no file is there", "run bad.toml", pictures(LABELS)),
+    Case("pictures", "no column of files", "run bad.toml", pictures("picture,label,sex\na.png,1,f\n", a=b"")),
+    Case("pictures", "no column of groups", "run bad.toml", pictures("file,label\na.png,1\nb.png,0\n", a=b"", b=b"")),
+    Case("pictures", "an empty table", "run bad.toml", pictures("")),
+    Case("pictures", "weights that are none", "run faces --set model.pretrained=none.pt"),
     Case("checkpoint", "cut off", "run --resume half", lambda f: (f / CHECKPOINT).write_bytes(b"\x10\0\0")),
     Case("checkpoint", "no round", "run --resume half", damaged(CHECKPOINT, lambda t, h: h.pop("round"))),
     Case(

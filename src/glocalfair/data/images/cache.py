@@ -162,6 +162,9 @@ def _decode_into(folder: Path, source: Source, side: int, on_progress: OnProgres
                 file.write(pixels)
             if on_progress is not None and ((number + 1) % CHUNK == 0 or number + 1 == total):
                 on_progress(number + 1, total)
+    if not kept:
+        first = "; ".join(corrupt[:3])
+        raise GlocalfairError(f"None of {total:,} pictures can be read ({first}). Copy the data again.")
     _as_npy(raw, folder / "images.npy", (len(kept), 3, side, side))
     index = {"kept": kept, "corrupt": corrupt, "duplicates": duplicates}
     (folder / "index.json").write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
@@ -188,7 +191,9 @@ def _decoded(source: Source, side: int) -> Iterator[tuple[int, bytes, bytes, str
             return number, hashlib.blake2b(content, digest_size=16).digest(), decode(content, side).tobytes(), ""
         # Pillow raises nearly anything on damaged bytes; whatever it is, the picture is what is wrong.
         except Exception as error:
-            return number, b"", b"", " ".join(str(error).split())[:120] or type(error).__name__
+            # Its own words for "not a picture" hold an address in memory.
+            words = "not a picture" if type(error).__name__ == "UnidentifiedImageError" else str(error)
+            return number, b"", b"", " ".join(words.split())[:120] or type(error).__name__
 
     with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)) as pool:
         for begin in range(0, len(source.names), CHUNK):
