@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,15 +15,17 @@ NAME = ".lock"
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, patience: float = 0.0) -> Iterator[None]:
     """Keep other processes out of a run directory, which is made if need be, to the end of the block.
+
+    If another process is in there, wait so many seconds for it to end, then refuse.
 
     The lock belongs to the open file and not to its name: it ends with this process, also by kill -9, and a file that
     is left behind locks nobody out. Windows has no such locks; there nobody is kept out.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = _hold(folder / NAME)
+        handle = _patiently(folder / NAME, time.monotonic() + patience)
     except OSError as error:
         raise GlocalfairError(f"Cannot write to the output directory '{folder}': {error.strerror}.") from error
     try:
@@ -31,6 +34,16 @@ def locked(folder: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):
             (folder / NAME).unlink()
         os.close(handle)
+
+
+def _patiently(path: Path, until: float) -> int:
+    while True:
+        try:
+            return _hold(path)
+        except GlocalfairError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(0.2)
 
 
 def _hold(path: Path) -> int:

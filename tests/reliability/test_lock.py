@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,23 @@ def test_a_lock_removed_while_waiting_is_made_anew(tmp_path: Path, monkeypatch: 
     with locked(tmp_path):
         assert len(calls) == 2
         assert (tmp_path / NAME).exists()
+
+
+def test_whoever_is_patient_comes_in_when_the_other_ends(tmp_path: Path) -> None:
+    inside, order = threading.Event(), []
+
+    def first() -> None:
+        with locked(tmp_path):
+            inside.set()
+            time.sleep(0.5)
+            order.append("first")
+
+    other = threading.Thread(target=first)
+    other.start()
+    inside.wait()
+    with pytest.raises(GlocalfairError, match="Another process"), locked(tmp_path, patience=0.1):
+        pass
+    with locked(tmp_path, patience=60):
+        order.append("second")
+    other.join()
+    assert order == ["first", "second"]

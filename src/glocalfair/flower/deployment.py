@@ -40,6 +40,9 @@ from glocalfair.runs import RunDirectory
 from glocalfair.types import Attribute, Floats
 from glocalfair.vision.pretrained import load_pretrained
 
+ORPHAN = 120.0
+"""Seconds that a run submitted again waits for the app of the one before to end."""
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -100,7 +103,8 @@ def coordinate(
         Called with a line for everything worth knowing.
     """
     plan = Plan.load(path, factory)
-    with locked(run_dir):
+    # The app of a SuperLink that was killed takes some seconds to notice; the run submitted again waits for it to end.
+    with locked(run_dir, patience=ORPHAN):
         directory = _directory(run_dir, plan.config)
         if directory.result.exists():
             tell(f"The run in '{run_dir}' is complete. For a new one choose another run-dir.")
