@@ -162,7 +162,7 @@ def _decode_into(folder: Path, source: Source, side: int, on_progress: OnProgres
                 file.write(pixels)
             if on_progress is not None and ((number + 1) % CHUNK == 0 or number + 1 == total):
                 on_progress(number + 1, total)
-    if not kept:
+    if total and not kept:
         first = "; ".join(corrupt[:3])
         raise GlocalfairError(f"None of {total:,} pictures can be read ({first}). Copy the data again.")
     _as_npy(raw, folder / "images.npy", (len(kept), 3, side, side))
