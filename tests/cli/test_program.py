@@ -16,7 +16,7 @@ from glocalfair import __version__
 
 from .invoke import SMALL, glocalfair
 
-PROGRAM = [sys.executable, "-m", "glocalfair.cli"]
+PROGRAM = [sys.executable, "-m", "glocalfair"]
 HEAVY = ("torch", "rich", "polars", "numpy", "safetensors")
 
 

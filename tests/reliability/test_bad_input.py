@@ -76,7 +76,7 @@ def test_the_page_has_no_other_lines() -> None:
 def test_as_a_program(command: str, folder: Path) -> None:
     (folder / "half" / "checkpoint.safetensors").write_bytes(b"nothing")
     done = subprocess.run(
-        [sys.executable, "-m", "glocalfair.cli", *command.split()],
+        [sys.executable, "-m", "glocalfair", *command.split()],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONWARNINGS": "ignore"},

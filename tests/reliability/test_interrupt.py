@@ -73,7 +73,7 @@ def test_a_comparison_goes_on_and_leaves_nobody_behind(tmp_path: Path, faults: F
     output = tmp_path / "out"
     for moment in range(2):
         process = subprocess.Popen(
-            [sys.executable, "-m", "glocalfair.cli", *_compare(output)],
+            [sys.executable, "-m", "glocalfair", *_compare(output)],
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,

@@ -88,7 +88,7 @@ def test_the_installed_program_killed_in_a_round(tmp_path: Path, faults: Faults)
     folder = tmp_path / "run"
     kills = faults.number(1, 3)
     for kill in range(kills):
-        arguments = [sys.executable, "-m", "glocalfair.cli", *command(folder, *CASES["glocalfair"])]
+        arguments = [sys.executable, "-m", "glocalfair", *command(folder, *CASES["glocalfair"])]
         process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
         processes.wait_for(lambda at=kill: processes.lines(folder / "rounds.jsonl") > at)  # type: ignore[misc]
         process.kill()

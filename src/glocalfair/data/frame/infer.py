@@ -230,9 +230,10 @@ def _leak_notes(schema: FrameSchema, found: dict[str, float], options: FrameOpti
         )
     good = [column for column, gain in found.items() if gain < SUSPICIOUS]
     if good:
+        each = "Each of " if len(good) > 1 else ""
         notes.append(
-            f"Too good? Each of {', '.join(good)} alone removes most errors of a guess. If one is "
-            f"known only after the label, leave it out with --drop {' '.join(map(_quoted, good))}."
+            f"Too good? {each}{', '.join(good)} alone removes most errors of a guess. If it is known only after the "
+            f"label, leave it out with --drop {' '.join(map(_quoted, good))}."
         )
     others = [c for c in schema.inputs if c not in found and c not in options.keep]
     sensitive = {each.column for each in schema.sensitive}
