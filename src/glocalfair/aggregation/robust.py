@@ -20,9 +20,16 @@ _HALF = 2.0**-30
 
 
 def step_norms(updates: Sequence[ClientUpdate], old: Floats) -> Floats:
-    """Return ‖w_k − w‖ of each update in float64; infinity where the square is too large for it."""
+    """Return ‖w_k − w‖ of each update; infinity where a square is too large for the weights' precision."""
+    squares = np.zeros(len(updates))
     with np.errstate(over="ignore"):
-        return np.array([np.linalg.norm(np.asarray(u.weights, dtype=np.float64) - old) for u in updates])
+        # In pieces: little memory, and sums of sums lose little in float32.
+        for start in range(0, len(old), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            for k, update in enumerate(updates):
+                step = update.weights[part] - old[part]
+                squares[k] += np.dot(step, step)
+    return np.sqrt(squares)
 
 
 def clip(

@@ -33,8 +33,11 @@ class Expected:
     groups: int = 0
 
     @cached_property
-    def _declared(self) -> tuple[Disclosure, ...]:
-        return self.method.discloses()
+    def _declared(self) -> dict[bool, dict[str, Disclosure]]:
+        """What a payload holds, in order: once on enrolment (True) and in every round (False)."""
+        told = sorted(self.method.discloses(), key=lambda d: d.key)
+        sent = [d for d in told if d.key not in ("weights", "examples")]
+        return {once: {d.key: d for d in sent if d.once == once} for once in (True, False)}
 
     def enrolment(self, info: ClientInfo) -> str | None:
         """Return why a client must not take part, or None if it may."""
@@ -44,12 +47,11 @@ class Expected:
 
     def payload(self, payload: Mapping[str, Value], examples: int, once: bool = False) -> str | None:
         """Return why a payload is not what the method declares, or None."""
-        declared = {d.key: d for d in self._declared if d.once == once}
-        keys = set(declared) - {"weights", "examples"}
-        if not isinstance(payload, Mapping) or set(payload) != keys:
+        declared = self._declared[once]
+        if not isinstance(payload, Mapping) or set(payload) != set(declared):
             sent = sorted(map(_shown, payload)) if isinstance(payload, Mapping) else type(payload).__name__
-            return f"a payload of {_shown(sent)}, expected {sorted(keys)}"
-        reasons = (self._value(declared[key], payload[key], examples) for key in sorted(keys))
+            return f"a payload of {_shown(sent)}, expected {list(declared)}"
+        reasons = (self._value(told, payload[key], examples) for key, told in declared.items())
         return next(filter(None, reasons), None)
 
     def _value(self, declared: Disclosure, value: Any, examples: int) -> str | None:
@@ -90,10 +92,12 @@ def problem(update: ClientUpdate, size: int, enrolled: int, expected: Expected) 
         return f"weights of type {kind}, expected an array of floats"
     if weights.shape != (size,):
         return f"weights of shape {weights.shape}, expected ({size},)"
-    if not np.isfinite(weights).all():
-        return f"{int((~np.isfinite(weights)).sum())} weights are not finite"
-    if size and np.abs(weights).max() > MOST_WEIGHT:
-        return f"weights up to {np.abs(weights).max():.3g}, expected at most {MOST_WEIGHT:g}"
+    # One product shows that an honest update has nothing of the kind.
+    if not np.dot(weights, weights) <= MOST_WEIGHT:
+        if not np.isfinite(weights).all():
+            return f"{int((~np.isfinite(weights)).sum())} weights are not finite"
+        if np.abs(weights).max() > MOST_WEIGHT:
+            return f"weights up to {np.abs(weights).max():.3g}, expected at most {MOST_WEIGHT:g}"
     if not _whole(update.examples) or update.examples != enrolled:
         return f"{_shown(update.examples)} examples, enrolled with {enrolled}"
     return expected.payload(update.payload, enrolled) or expected.method.contradiction(update)

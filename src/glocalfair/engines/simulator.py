@@ -71,7 +71,7 @@ class Simulator:
             cohort=self.run.cohort,
             workers=self.run.workers,
             class_weight=(weights[0], weights[1]) if isinstance(weights, tuple) else weights,
-            chunk=8192 if f.x.ndim == 2 else 256,
+            chunk=8192 if f.x.ndim == 2 else 64,
         )
 
     @property
@@ -88,6 +88,8 @@ class Simulator:
     def infos(self) -> dict[str, ClientInfo]:
         """What each client said when it enrolled."""
         infos = {name: self.method.enrol(self.data(client)) for name, client in self.clients.items()}
+        # With very many clients most of them do not come up again for long.
+        self._data.clear()
         for name, info in infos.items():
             reason = self.expected.enrolment(info)
             if reason is not None:
@@ -106,9 +108,16 @@ class Simulator:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def data(self, client: Client, part: Literal["train", "validation"] = "train") -> ClientData:
-        """Return what the method may know of a client."""
-        f, rows = self.federation, getattr(client, part)
-        return ClientData(client.name, f.y[rows], f.groups[rows], f.attributes)
+        """Return what the method may know of a client; kept, because it is the same in every round."""
+        key = client.name, part
+        if key not in self._data:
+            f, rows = self.federation, getattr(client, part)
+            self._data[key] = ClientData(client.name, f.y[rows], f.groups[rows], f.attributes)
+        return self._data[key]
+
+    @cached_property
+    def _data(self) -> dict[tuple[str, str], ClientData]:
+        return {}
 
     def start(self, weights: Floats) -> SimulationState:
         """Return the state before round 1."""

@@ -25,9 +25,9 @@ class Schedule:
     weight: Floats
     steps: Ints
 
-    def active(self, step: int) -> int:
-        """How many clients still train at this step; they are the first ones."""
-        return int((self.steps > step).sum())
+    def active(self) -> list[int]:
+        """How many clients still train at each step; they are the first ones."""
+        return [int(n) for n in (self.steps[:, None] > np.arange(self.position.shape[1])).sum(0)]
 
 
 def steps(rows: int, epochs: int, batch: int) -> int:
@@ -40,24 +40,21 @@ def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Sequence[
     counts = np.array([steps(n, epochs, batch) for n in rows])
     width = min(batch, max(rows))
     position = np.zeros((len(rows), counts.max(), width), dtype=np.int64)
-    weight = np.zeros(position.shape)
+    flat = position.reshape(len(rows), -1)
     for k, (n, generator) in enumerate(zip(rows, generators, strict=True)):
-        per_epoch = -(-n // batch)
-        full = batch * (per_epoch - 1)
         # All batches but the last are full, so the rows of an epoch lie side by side.
-        shape = epochs, per_epoch * width
-        rows_of_epoch = position[k, : epochs * per_epoch].reshape(shape)
-        weight_of_epoch = weight[k, : epochs * per_epoch].reshape(shape)
-        weight_of_epoch[:, :full] = 1 / batch
-        weight_of_epoch[:, full:n] = 1 / (n - full)
-        for epoch in range(epochs):
-            rows_of_epoch[epoch, :n] = generator.permutation(n)
+        for start in range(0, int(counts[k]) * width, -(-n // batch) * width):
+            flat[k, start : start + n] = generator.permutation(n)
+    held, step = np.array(rows)[:, None], np.arange(counts.max())
+    filled = np.minimum(held - step % np.maximum(-(-held // batch), 1) * batch, width) * (step < counts[:, None])
+    weight = (np.arange(width) < filled[:, :, None]) / np.maximum(filled, 1)[:, :, None]
     return Schedule(position, weight, counts)
 
 
 def padded(values: Sequence[npt.NDArray[Any]], dtype: torch.dtype) -> torch.Tensor:
     """Stack vectors of different lengths into a matrix, zeros behind the shorter ones."""
-    result = torch.zeros(len(values), max(len(v) for v in values), dtype=dtype)
-    for row, value in zip(result, values, strict=True):
-        row[: len(value)] = torch.as_tensor(value)
-    return result
+    lengths = np.array([len(v) for v in values])
+    joined = np.concatenate(values)
+    result = np.zeros((len(values), lengths.max()), dtype=joined.dtype)
+    result[np.arange(lengths.max()) < lengths[:, None]] = joined
+    return torch.as_tensor(result, dtype=dtype)

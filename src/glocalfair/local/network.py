@@ -9,8 +9,10 @@ this package shapes the loss through the logits alone, so this pair is all that 
 
 from __future__ import annotations
 
+import copy
+import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -60,7 +62,7 @@ class MLPNetwork:
 
     def _views(self, theta: torch.Tensor) -> list[torch.Tensor]:
         """Return weight, bias, weight, bias … of the layers, with a leading client axis."""
-        # `Layout.views` does the same, but this runs twice in every step.
+        # `Layout.views` does the same, but this runs in every step.
         parts = theta.split_with_sizes(self._sizes, 1)
         return [p if shape is None else p.view(shape) for p, shape in zip(parts, self._shapes, strict=True)]
 
@@ -76,15 +78,16 @@ class MLPNetwork:
         logits, inputs = self._activations(views, x)
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
-            grad = torch.empty_like(theta)
-            parts = self._views(grad)
+            parts: list[torch.Tensor] = []
             delta = slope.unsqueeze(2)
             for i in range(len(inputs) - 1, -1, -1):
-                torch.bmm(delta.mT, inputs[i], out=parts[2 * i])
-                torch.sum(delta, 1, out=parts[2 * i + 1])
+                parts += delta.sum(1), torch.bmm(delta.mT, inputs[i]).flatten(1)
                 if i:
-                    delta = torch.bmm(delta, views[2 * i]).mul_(inputs[i] > 0)
-            return grad
+                    # The last layer has one output: a product of each row, no matrix product.
+                    back = torch.bmm(delta, views[2 * i]) if delta.shape[2] > 1 else delta * views[2 * i]
+                    # ReLU's own derivative: several times as fast as multiplying by a mask.
+                    delta = torch.ops.aten.threshold_backward(back, inputs[i], 0)
+            return torch.cat(parts[::-1], 1)
 
         return logits, pullback
 
@@ -100,12 +103,21 @@ class ModuleNetwork:
         self.layout = Layout.of(module)
         self.device = next(module.parameters()).device
         self.module = module
+        self._of_thread = threading.local()
         random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
         # Under vmap a dropout mask or a running statistic would depend on who shares the batch.
         self.batched = not random and not any(True for _ in module.buffers())
 
+    @property
+    def _own(self) -> _Own:
+        """The thread's own copy of the module: weights are put into it for each call."""
+        if not hasattr(self._of_thread, "own"):
+            self._of_thread.own = _Own(copy.deepcopy(self.module))
+        own: _Own = self._of_thread.own
+        return own
+
     def _call(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = torch.func.functional_call(self.module, values, (x,))
+        logits = self._own(values, x)
         if logits.numel() != x.shape[0]:
             raise GlocalfairError(
                 f"Binary classification only for now: the model must return one logit for each row. "
@@ -124,7 +136,7 @@ class ModuleNetwork:
         names = self.layout.names[: self.layout.trainable_tensors]
         views = self.layout.views(torch.cat([theta, extra], 1) if extra.shape[1] else theta)
         values = {name: view.detach().requires_grad_(name in names) for name, view in views.items()}
-        train_mode(self.module, x.shape[1])
+        train_mode(self._own.module, x.shape[1])
         with torch.enable_grad():
             logits = self._run(values, x)
         buffers = [values[name].reshape(len(x), -1) for name in self.layout.names[len(names) :]]
@@ -140,6 +152,28 @@ class ModuleNetwork:
 
     def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """See `Network.logits`."""
-        self.module.eval()
+        self._own.module.eval()
         with torch.no_grad():
             return self._run(self.layout.views(flat), x)
+
+
+class _Own:
+    """A module that is called with weights from outside, as `torch.func.functional_call` does, with less ado."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        names: dict[int, str] = {}
+        # Where modules look for each tensor; tied ones have several places.
+        self._places: list[tuple[dict[str, Any], str, str]] = []
+        for prefix, part in module.named_modules():
+            for held in (part._parameters, part._buffers):
+                for key, tensor in held.items():
+                    name = names.setdefault(id(tensor), f"{prefix}.{key}" if prefix else key)
+                    self._places.append((held, key, name))
+
+    def __call__(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        for held, key, name in self._places:
+            if name in values:
+                held[key] = values[name]
+        result: torch.Tensor = self.module(x)
+        return result

@@ -7,7 +7,7 @@ is the sequential case: the same code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -135,42 +135,49 @@ class Trainer:
 
     def _groups(self, jobs: Sequence[Job]) -> list[list[int]]:
         """Group clients of similar size that play games of the same shape, whatever the order they come in."""
-        by_shape: dict[tuple[str, ...], list[int]] = {}
+        by_shape: dict[tuple[Hashable, ...], list[int]] = {}
         for i in sorted(range(len(jobs)), key=lambda i: (-len(jobs[i].train), jobs[i].client)):
             by_shape.setdefault(tuple(_shape(stage) for stage in jobs[i].plan), []).append(i)
         size = self.cohort if self.network.batched else 1
-        return [same[i : i + size] for _, same in sorted(by_shape.items()) for i in range(0, len(same), size)]
+        return [same[i : i + size] for same in by_shape.values() for i in range(0, len(same), size)]
 
     def _train_group(self, jobs: list[Job], settings: TrainingSettings) -> list[Trained]:
-        received = torch.stack([torch.as_tensor(job.weights, dtype=self.dtype) for job in jobs])
-        current = received
+        received = current = self._stacked([job.weights for job in jobs])
         snapshots: list[torch.Tensor] = []
         losses: list[torch.Tensor] = []
         outcomes: list[dict[str, Any]] = [{} for _ in jobs]
         taken = np.zeros(len(jobs), dtype=int)
         for number in range(len(jobs[0].plan)):
             stages = [job.plan[number] for job in jobs]
-            current = torch.stack([self._start(s, r, c) for s, r, c in zip(stages, received, current, strict=True)])
+            current = self._start(stages, received, current)
             run = _StageRun(self, jobs, stages, number, settings, received, current)
             losses.append(run.execute())
             taken += run.plan.steps
             if run.players is not None:
                 outcomes = run.players.outcomes()
             snapshots.append(current)
-        return [
-            Trained(
-                weights=tuple(snapshot[k].cpu().numpy() for snapshot in snapshots),
-                loss=float(losses[0][k]),
-                steps=int(taken[k]),
-                game=outcomes[k],
-            )
-            for k in range(len(jobs))
-        ]
+        each = zip(*(snapshot.cpu().numpy() for snapshot in snapshots), strict=True)
+        told = zip(each, losses[0].tolist(), taken.tolist(), outcomes, strict=True)
+        return [Trained(weights=weights, loss=loss, steps=steps, game=game) for weights, loss, steps, game in told]
 
-    def _start(self, stage: Stage, received: torch.Tensor, current: torch.Tensor) -> torch.Tensor:
-        if isinstance(stage.start, str):
-            return received if stage.start == "received" else current
-        return torch.as_tensor(stage.start, dtype=self.dtype)
+    def _stacked(self, weights: Sequence[Floats]) -> torch.Tensor:
+        """Return one row for each client; most often they all got the same model."""
+        if all(each is weights[0] for each in weights):
+            return torch.as_tensor(weights[0], dtype=self.dtype).expand(len(weights), -1)
+        return torch.stack([torch.as_tensor(each, dtype=self.dtype) for each in weights])
+
+    def _start(self, stages: list[Stage], received: torch.Tensor, current: torch.Tensor) -> torch.Tensor:
+        """Return where each client's stage starts, as rows that may be changed."""
+        named = {"received": received, "previous": current}
+        words = {stage.start if isinstance(stage.start, str) else "" for stage in stages}
+        if len(words) == 1 and "" not in words:
+            return named[words.pop()].clone(memory_format=torch.contiguous_format)
+        return torch.stack(
+            [
+                named[stage.start][k] if isinstance(stage.start, str) else torch.as_tensor(stage.start, dtype=self.dtype)
+                for k, stage in enumerate(stages)
+            ]
+        )
 
     def class_weights(self, rows: Ints) -> Floats | None:
         """Return the loss weight of each row from its class, or None when classes count alike."""
@@ -214,25 +221,30 @@ class _StageRun:
         )
         dtype = trainer.dtype
         position = torch.as_tensor(self.plan.position)
-        flat = position.flatten(1)
-        rows = padded([job.train for job in jobs], torch.int64).gather(1, flat).view_as(position)
-        self.rows = rows
-        self.mean_weight = torch.as_tensor(self.plan.weight, dtype=dtype)
+
+        def in_order(values: Sequence[np.ndarray[Any, Any]], dtype: torch.dtype) -> torch.Tensor:
+            """Lay out one value for each row of a client as the steps need them: ``[steps, clients, batch]``."""
+            found = padded(values, dtype).gather(1, position.flatten(1)).view_as(position)
+            return found.transpose(0, 1).contiguous()
+
+        self.rows = in_order([job.train for job in jobs], torch.int64)
+        self.labels = trainer.rows.y[self.rows.flatten()].view(self.rows.shape)
+        self.mean_weight = torch.as_tensor(self.plan.weight, dtype=dtype).transpose(0, 1).contiguous()
         self.loss_weight = self.mean_weight
+        self.logits = torch.zeros_like(self.mean_weight)
         for given in (
             [stage.sample_weight for stage in stages],
             [trainer.class_weights(job.train) for job in jobs],
         ):
             if given[0] is not None:
-                table = padded([v for v in given if v is not None], dtype)
-                self.loss_weight = self.loss_weight * table.gather(1, flat).view_as(position)
+                self.loss_weight = self.loss_weight * in_order([v for v in given if v is not None], dtype)
         self.tilt: torch.Tensor | None = None
         coefficients = [stage.probability_coefficient for stage in stages]
         if coefficients[0] is not None:
-            table = padded([c for c in coefficients if c is not None], dtype)
-            self.tilt = self.mean_weight * table.gather(1, flat).view_as(position)
+            self.tilt = self.mean_weight * in_order([c for c in coefficients if c is not None], dtype)
         size = trainer.network.layout.trainable
-        self.theta, self.extra = weights[:, :size].contiguous(), weights[:, size:].contiguous()
+        whole = size == weights.shape[1]
+        self.theta, self.extra = weights if whole else weights[:, :size].contiguous(), weights[:, size:].contiguous()
         self.anchor = received[:, :size]
         scales = [stage.lr_scale for stage in stages]
         lr: torch.Tensor | float = settings.lr * scales[0]
@@ -256,18 +268,17 @@ class _StageRun:
     @torch.no_grad()
     def execute(self) -> torch.Tensor:
         """Run all steps; return each client's mean training loss on the way."""
-        labels = self.trainer.rows.y[self.rows.flatten()].view(self.rows.shape)
-        loss = torch.zeros(len(self.theta), dtype=self.theta.dtype)
         if self.players is not None:
             self.players.start(self.theta, self.extra)
         with self._seeded():
-            for step in range(self.rows.shape[1]):
-                active = self.plan.active(step)
-                loss[:active] += self._step(step, active, labels[:active, step])
+            for step, active in enumerate(self.plan.active()):
+                self._step(step, active)
         if self.players is not None:
             self.players.choose(self.theta, self.extra)
-        self.weights.copy_(torch.cat([self.theta, self.extra], 1))
-        return loss / torch.as_tensor(self.plan.steps).clamp(min=1)
+        if self.theta is not self.weights:
+            self.weights.copy_(torch.cat([self.theta, self.extra], 1))
+        loss = self.loss_weight * (torch.nn.functional.softplus(self.logits) - self.labels * self.logits)
+        return loss.sum((0, 2)) / torch.as_tensor(self.plan.steps).clamp(min=1)
 
     @contextmanager
     def _seeded(self) -> Iterator[None]:
@@ -289,33 +300,35 @@ class _StageRun:
         pairs = zip(x, self.augmenters, strict=False)
         return torch.stack([augmented(each, self.settings.augment, rng) for each, rng in pairs])
 
-    def _step(self, step: int, active: int, y: torch.Tensor) -> torch.Tensor:
+    def _step(self, step: int, active: int) -> None:
         # Padding would enter BatchNorm's statistics, and costs as much as a row; one client alone needs none.
-        width = y.shape[1] if self.trainer.network.batched else int((self.plan.weight[0, step] > 0).sum())
-        rows, y = self.rows[:active, step, :width], y[:, :width]
-        weight = self.loss_weight[:active, step, :width]
+        width = None if self.trainer.network.batched else int((self.plan.weight[0, step] > 0).sum())
+
+        def now(values: torch.Tensor) -> torch.Tensor:
+            return values[step, :active, :width]
+
+        rows, y = now(self.rows), now(self.labels)
         x = self._inputs(rows)
         logits, pullback = self.trainer.network.forward(self.theta[:active], self.extra[:active], x)
+        now(self.logits).copy_(logits)
         probability = torch.sigmoid(logits)
-        slope = weight * (probability - y)
+        slope = (probability - y).mul_(now(self.loss_weight))
         if self.tilt is not None:
-            slope += self.tilt[:active, step, :width] * probability * (1 - probability)
+            slope += now(self.tilt) * probability * (1 - probability)
         if self.players is not None:
-            mean_weight = self.mean_weight[:active, step, :width]
-            slope = self.players.play(slope, logits, probability, y, rows, mean_weight, active)
+            slope = self.players.play(slope, logits, probability, y, rows, now(self.mean_weight), active)
         grad = pullback(slope)
         if self.has_proximal:
             grad += self.proximal[:active] * (self.theta[:active] - self.anchor[:active])
         self.optimiser.step(grad, active)
         if self.players is not None:
             self.players.observe(step, self.theta, self.extra, active)
-        return (weight * (torch.nn.functional.softplus(logits) - y * logits)).sum(1)
 
 
-def _shape(stage: Stage) -> str:
+def _shape(stage: Stage) -> Hashable:
     """Name what must be alike in a group: which weights there are, and the rows that a game compiles to."""
-    game = stage.game and [(c.mode, c.attributes) for c in stage.game.constraints]
-    return repr((stage.sample_weight is None, stage.probability_coefficient is None, stage.epochs, game))
+    game = stage.game and tuple((c.mode, c.attributes) for c in stage.game.constraints)
+    return stage.sample_weight is None, stage.probability_coefficient is None, stage.epochs, game
 
 
 def local_steps(rows: int, settings: TrainingSettings) -> int:
