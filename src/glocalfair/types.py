@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -150,6 +151,12 @@ class ClientData:
     def __len__(self) -> int:
         return len(self.y)
 
+    @cached_property
+    def members(self) -> Floats:
+        """0/1 columns ``[rows, values of all attributes]``."""
+        parts = [self.groups[:, [a]] == np.arange(len(attribute.values)) for a, attribute in enumerate(self.attributes)]
+        return np.concatenate(parts, 1).astype(float) if parts else np.zeros((len(self), 0))
+
 
 @dataclass(frozen=True, eq=False)
 class ClientInfo:
@@ -228,6 +235,14 @@ class Received:
     """The received model itself."""
     trainable: int | None = None
     """How many of the weights are trained; None for all."""
+
+    @cached_property
+    def totals(self) -> Floats:
+        """False negatives, positives, false positives and negatives of the received model."""
+        assert self.logits is not None
+        accepted, positive = self.logits > 0, self.data.y == 1
+        positives, caught, all_accepted = positive.sum(), (positive & accepted).sum(), accepted.sum()
+        return np.array([positives - caught, positives, all_accepted - caught, len(positive) - positives], dtype=float)
 
 
 @dataclass(frozen=True, eq=False)

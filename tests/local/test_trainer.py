@@ -119,9 +119,10 @@ def test_fused_mlp_equals_any_module(name: str) -> None:
     assert_equal(fused.train(work, SETTINGS), generic.train(work, SETTINGS), 1e-10)
 
 
+@pytest.mark.parametrize("kind", [MLP, Odd])
 @pytest.mark.parametrize("name", PLANS)
-def test_order_and_workers_change_nothing(name: str) -> None:
-    model = module()
+def test_order_and_workers_change_nothing(name: str, kind: type[nn.Module]) -> None:
+    model = module(kind)
     work = jobs(model, PLANS[name])
     forward = trainer(model, cohort=2).train(work, SETTINGS)
     backward = trainer(model, cohort=2, workers=3).train(work[::-1], SETTINGS)[::-1]

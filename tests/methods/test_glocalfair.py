@@ -110,7 +110,7 @@ def test_coefficients_are_the_gradient_of_the_lagrangian(seed: int, kind: Any, l
     rng = np.random.default_rng(seed)
     n = 12
     data = held(rng.integers(0, 2, n).tolist(), rng.integers(0, 3, n).tolist(), values=3)
-    members = anchored.memberships(data)
+    members = data.members
     constraint, pressure = kind(0.0), rng.normal(size=3)
     rows = anchored.counted(constraint, data)
     if not rows.any():

@@ -61,13 +61,13 @@ def gini(ordered: Floats) -> float:
 
 def lorenz(ordered: Floats, points: int = 21) -> Floats:
     """Return the share of the total that the smallest 0 %, 5 %, …, 100 % of the values hold."""
-    # Sums between the cuts: a cumulative sum of 20 million float64 values would cost more than the sort.
     at = np.linspace(0, len(ordered), points)
     cuts = np.floor(at).astype(int)
-    whole = [ordered[a:b].sum(dtype=np.float64) for a, b in pairwise(cuts)]
-    part = [
-        (place - cut) * float(ordered[cut]) if cut < len(ordered) else 0.0 for place, cut in zip(at, cuts, strict=True)
-    ]
-    curve = np.concatenate([[0.0], np.cumsum(whole)]) + part
+    if len(ordered) < _CHUNK:
+        below = np.concatenate([[0.0], np.cumsum(ordered, dtype=np.float64)])[cuts]
+    else:
+        # A cumulative sum of 20 million float64 values would cost more than the sort.
+        below = np.cumsum([0.0, *(ordered[a:b].sum(dtype=np.float64) for a, b in pairwise(cuts))])
+    curve = below + (at - cuts) * np.append(ordered[cuts[:-1]], 0).astype(np.float64)
     result: Floats = curve / curve[-1] if curve[-1] > 0 else np.linspace(0, 1, points)
     return result

@@ -19,6 +19,16 @@ _HALF = 2.0**-30
 """Half the width of the stretch that a median looks at; a power of two, so that adding it to ½ is exact."""
 
 
+def squared(weights: Floats) -> float:
+    """Return Σ w² in one pass: NaN or infinity if a weight is, or is too large for its precision.
+
+    >>> squared(np.array([3.0, 4.0]))
+    25.0
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.dot(weights, weights))
+
+
 def step_norms(updates: Sequence[ClientUpdate], old: Floats) -> Floats:
     """Return ‖w_k − w‖ of each update; infinity where a square is too large for the weights' precision."""
     squares = np.zeros(len(updates))
@@ -27,8 +37,7 @@ def step_norms(updates: Sequence[ClientUpdate], old: Floats) -> Floats:
         for start in range(0, len(old), _CHUNK):
             part = slice(start, start + _CHUNK)
             for k, update in enumerate(updates):
-                step = update.weights[part] - old[part]
-                squares[k] += np.dot(step, step)
+                squares[k] += squared(update.weights[part] - old[part])
     return np.sqrt(squares)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from glocalfair.aggregation.robust import step_norms
+from glocalfair.aggregation.robust import squared, step_norms
 from glocalfair.engines.state import SimulationState
 from glocalfair.methods.base import Disclosure, Method
 from glocalfair.types import ClientInfo, ClientUpdate, Floats, ServerState, Value
@@ -93,7 +93,7 @@ def problem(update: ClientUpdate, size: int, enrolled: int, expected: Expected) 
     if weights.shape != (size,):
         return f"weights of shape {weights.shape}, expected ({size},)"
     # One product shows that an honest update has nothing of the kind.
-    if not np.dot(weights, weights) <= MOST_WEIGHT:
+    if not squared(weights) <= MOST_WEIGHT:
         if not np.isfinite(weights).all():
             return f"{int((~np.isfinite(weights)).sum())} weights are not finite"
         if np.abs(weights).max() > MOST_WEIGHT:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from glocalfair.aggregation.robust import squared
 from glocalfair.types import ClientUpdate, Floats
 
 LOSS = 100.0
@@ -70,7 +71,7 @@ def _blew_up(update: ClientUpdate, losses: Mapping[str, float], size: int) -> bo
 def _small(weights: Floats) -> bool:
     """Whether all weights are finite and of a usual size; NaN compares as false."""
     # The sum of their squares shows it in one pass, but for huge models.
-    return bool(np.dot(weights, weights) <= WEIGHT**2 or (np.abs(weights) <= WEIGHT).all())
+    return bool(squared(weights) <= WEIGHT**2 or (np.abs(weights) <= WEIGHT).all())
 
 
 def advice(number: int, seen: str, lr: float) -> str:

@@ -49,12 +49,6 @@ class DualSettings:
     clip: float
 
 
-def memberships(data: ClientData) -> Floats:
-    """Return 0/1 columns ``[rows, values of all attributes]``."""
-    parts = [data.groups[:, [a]] == np.arange(len(attribute.values)) for a, attribute in enumerate(data.attributes)]
-    return np.concatenate(parts, 1).astype(float) if parts else np.zeros((len(data), 0))
-
-
 def counted(constraint: Constraint, data: ClientData) -> npt.NDArray[np.bool_]:
     """Return which examples the constraint's rate counts: the positives for FNR, the negatives for FPR."""
     # A comparison for each label is several times as fast as np.isin.

@@ -172,11 +172,9 @@ class Trainer:
         words = {stage.start if isinstance(stage.start, str) else "" for stage in stages}
         if len(words) == 1 and "" not in words:
             return named[words.pop()].clone(memory_format=torch.contiguous_format)
+        own = [stage.start for stage in stages]
         return torch.stack(
-            [
-                named[stage.start][k] if isinstance(stage.start, str) else torch.as_tensor(stage.start, dtype=self.dtype)
-                for k, stage in enumerate(stages)
-            ]
+            [named[s][k] if isinstance(s, str) else torch.as_tensor(s, dtype=self.dtype) for k, s in enumerate(own)]
         )
 
     def class_weights(self, rows: Ints) -> Floats | None:

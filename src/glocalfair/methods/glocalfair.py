@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -185,7 +186,7 @@ class GLocalFair(Method):
                 raise unknown("attribute in method.protect", name, known)
         return super().enrol(data)
 
-    @property
+    @cached_property
     def _needs_totals(self) -> bool:
         """Whether any client deviates from the federation's rates, so that all have to report theirs."""
         everybody = ["", *self.overrides]
@@ -194,7 +195,13 @@ class GLocalFair(Method):
 
     def _constraints_of(self, client: str) -> tuple[Constraint, ...]:
         """Return the constraints of a client: the federation's, with the client's own overrides."""
-        own = self.overrides.get(client, {})
+        return self._constraints(self.overrides[client]) if client in self.overrides else self._usual_constraints
+
+    @cached_property
+    def _usual_constraints(self) -> tuple[Constraint, ...]:
+        return self._constraints({})
+
+    def _constraints(self, own: Mapping[str, Any]) -> tuple[Constraint, ...]:
         chosen = own.get("constraints", self.constraints)
         mode = own.get("mode", self.mode)
         for rate in chosen:
@@ -241,7 +248,7 @@ class GLocalFair(Method):
         references = self._references(broadcast, own, state) if known else None
         if self.dual == "game":
             return (Stage(), Stage(game=self._game(constraints, data, references), epochs=self.game_epochs))
-        members, dual = anchored.memberships(data), self._dual(received.rounds)
+        members, dual = data.members, self._dual(received.rounds)
         pressures = np.asarray(state.get("pressures", np.zeros((len(constraints), members.shape[1]))))
         if known:
             assert received.logits is not None
@@ -286,7 +293,7 @@ class GLocalFair(Method):
         columns = len(column_names(received.data.attributes))
         if not known or data is None or logits is None:
             return np.full((len(constraints), columns), np.nan)
-        members = anchored.memberships(data)
+        members = data.members
         return np.array(
             [anchored.violation(c, self._measure(c, data, members, logits, references)) for c in constraints]
         )
@@ -295,7 +302,7 @@ class GLocalFair(Method):
         """Return the client's own FNR, FPR and positive rate under the received model; NaN where undefined."""
         if received.logits is None:
             return np.full(3, np.nan)
-        return _rates(_totals(received))
+        return _rates(received.totals)
 
     def _game(
         self, constraints: tuple[Constraint, ...], data: ClientData, references: Mapping[str, float] | None
@@ -325,7 +332,7 @@ class GLocalFair(Method):
         data = received.data
         payload: dict[str, Value] = {}
         if self._needs_totals:
-            payload["totals"] = totals = _totals(received)
+            payload["totals"] = totals = received.totals
         if self.gini_by == "client":
             payload["gini"], _ = self._inequality(trained.weights[-1], received.weights, received.trainable)
         notes = plan[0].notes
@@ -443,14 +450,6 @@ class GLocalFair(Method):
         totals[rows] = column(updates, "totals")
         reference[rows] = _rates(totals.sum(0))
         return ServerState(weights, {**state.values, "totals": totals, "reference": reference})
-
-
-def _totals(received: Received) -> Floats:
-    """Count false negatives, positives, false positives and negatives of the received model."""
-    assert received.logits is not None
-    accepted, positive = received.logits > 0, received.data.y == 1
-    counts = [positive & ~accepted, positive, ~positive & accepted, ~positive]
-    return np.array([float(c.sum()) for c in counts])
 
 
 def _rates(totals: Floats) -> Floats:
