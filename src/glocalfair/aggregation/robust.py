@@ -22,17 +22,18 @@ _HALF = 2.0**-30
 def squared(weights: Floats) -> float:
     """Return Σ w² in one pass: NaN or infinity if a weight is, or is too large for its precision.
 
+    Numpy warns of that unless the caller says otherwise, which takes longer than the sum.
+
     >>> squared(np.array([3.0, 4.0]))
     25.0
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.dot(weights, weights))
+    return float(np.dot(weights, weights))
 
 
 def step_norms(updates: Sequence[ClientUpdate], old: Floats) -> Floats:
     """Return ‖w_k − w‖ of each update; infinity where a square is too large for the weights' precision."""
     squares = np.zeros(len(updates))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         # In pieces: little memory, and sums of sums lose little in float32.
         for start in range(0, len(old), _CHUNK):
             part = slice(start, start + _CHUNK)

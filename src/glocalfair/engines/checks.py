@@ -124,19 +124,20 @@ def accept(
     rejected: dict[str, str] = {}
     accepted = []
     copies = Counter(_name(update) for update in updates)
-    for update in sorted(updates, key=_name):
-        name = _name(update)
-        if not isinstance(update.client, str) or name not in asked:
-            reason: str | None = "it was not asked to train in this round"
-        elif copies[name] > 1:
-            # Which of them is the client's cannot be told.
-            reason = f"{copies[name]} updates under this name"
-        else:
-            reason = problem(update, len(old), asked[name], expected)
-        if reason is None:
-            accepted.append(update)
-        else:
-            rejected[_shown(name)] = reason
+    with np.errstate(over="ignore", invalid="ignore"):
+        for update in sorted(updates, key=_name):
+            name = _name(update)
+            if not isinstance(update.client, str) or name not in asked:
+                reason: str | None = "it was not asked to train in this round"
+            elif copies[name] > 1:
+                # Which of them is the client's cannot be told.
+                reason = f"{copies[name]} updates under this name"
+            else:
+                reason = problem(update, len(old), asked[name], expected)
+            if reason is None:
+                accepted.append(update)
+            else:
+                rejected[_shown(name)] = reason
     for name, reason in _too_far(accepted, old, max_norm).items():
         rejected[name] = reason
     return [update for update in accepted if update.client not in rejected], dict(sorted(rejected.items()))

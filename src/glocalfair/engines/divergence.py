@@ -48,11 +48,13 @@ def divergence(
         How many clients must take part before a majority of them says anything about the others.
     """
     size = len(weights)
-    lost = sum(_blew_up(update, losses, size) for update in updates)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lost = sum(_blew_up(update, losses, size) for update in updates)
+        small = _small(weights)
     if len(updates) >= enough and 2 * lost > len(updates):
         worst = max((loss for loss in losses.values() if np.isfinite(loss)), default=float("nan"))
         return f"the training of {lost} of {len(updates)} clients blew up (largest loss {worst:.3g})"
-    if not _small(weights):
+    if not small:
         return f"the new model has a weight of {np.abs(weights).max():.3g}"
     if validation is not None and not validation <= LOSS:
         return f"the new model has a validation loss of {validation:.3g}"
