@@ -60,7 +60,7 @@ def test_the_same_as_a_plain_loop(norm, optimizer):
     optimiser = kinds[optimizer](plain.parameters(), lr=1e-3)
     inputs, labels = torch.as_tensor(data[0]).double() / 127.5 - 1, torch.as_tensor(data[1]).double()
     plain.train()
-    for position, weight in zip(plan.position[0], plan.weight[0], strict=True):
+    for position, weight in zip(plan.position, plan.weight, strict=True):
         rows = torch.as_tensor(position[weight > 0])
         optimiser.zero_grad()
         nn.functional.binary_cross_entropy_with_logits(plain(inputs[rows]), labels[rows]).backward()

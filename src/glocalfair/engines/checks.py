@@ -123,10 +123,10 @@ def accept(
     """
     rejected: dict[str, str] = {}
     accepted = []
-    copies = Counter(_name(update) for update in updates)
+    named = sorted(((_name(update), update) for update in updates), key=lambda pair: pair[0])
+    copies = Counter(name for name, _ in named)
     with np.errstate(over="ignore", invalid="ignore"):
-        for update in sorted(updates, key=_name):
-            name = _name(update)
+        for name, update in named:
             if not isinstance(update.client, str) or name not in asked:
                 reason: str | None = "it was not asked to train in this round"
             elif copies[name] > 1:

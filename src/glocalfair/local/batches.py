@@ -4,30 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
 from glocalfair.types import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Steps of a cohort, clients sorted by falling number of steps.
+    """The batches of a cohort: first those of everybody's first step, client by client, then those of the second …
 
-    `position` ``[clients, steps, batch]`` numbers the rows within each client's own training part; `weight` is
-    1/(rows in the batch) on real rows and 0 on padding, so a weighted sum over a batch is its mean.
+    Clients are sorted by falling number of steps, so those who still train are always the first ones.
+
+    Attributes
+    ----------
+    position
+        Numbers of the rows in each batch ``[batches, width]``; all clients' rows are numbered one after the other's.
+    weight
+        1/(rows in the batch) on real rows and 0 on padding, so a weighted sum over a batch is its mean.
+    client
+        Whose batch it is.
+    steps
+        How many each client takes.
     """
 
     position: Ints
     weight: Floats
+    client: Ints
     steps: Ints
 
-    def active(self) -> list[int]:
-        """How many clients still train at each step; they are the first ones."""
-        return [int(n) for n in (self.steps[:, None] > np.arange(self.position.shape[1])).sum(0)]
+    def bounds(self) -> list[tuple[int, int]]:
+        """Return the first batch of each step, and the first after it."""
+        active = (self.steps > np.arange(self.steps.max())[:, None]).sum(1)
+        return list(pairwise([0, *np.cumsum(active).tolist()]))
 
 
 def steps(rows: int, epochs: int, batch: int) -> int:
@@ -37,24 +47,19 @@ def steps(rows: int, epochs: int, batch: int) -> int:
 
 def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Sequence[np.random.Generator]) -> Schedule:
     """Shuffle each client's rows once for each epoch and cut them into batches."""
-    counts = np.array([steps(n, epochs, batch) for n in rows])
-    width = min(batch, max(rows))
-    position = np.zeros((len(rows), counts.max(), width), dtype=np.int64)
-    flat = position.reshape(len(rows), -1)
-    for k, (n, generator) in enumerate(zip(rows, generators, strict=True)):
-        # All batches but the last are full, so the rows of an epoch lie side by side.
-        for start in range(0, int(counts[k]) * width, -(-n // batch) * width):
-            flat[k, start : start + n] = generator.permutation(n)
-    held, step = np.array(rows)[:, None], np.arange(counts.max())
-    filled = np.minimum(held - step % np.maximum(-(-held // batch), 1) * batch, width) * (step < counts[:, None])
-    weight = (np.arange(width) < filled[:, :, None]) / np.maximum(filled, 1)[:, :, None]
-    return Schedule(position, weight, counts)
-
-
-def padded(values: Sequence[npt.NDArray[Any]], dtype: torch.dtype) -> torch.Tensor:
-    """Stack vectors of different lengths into a matrix, zeros behind the shorter ones."""
-    lengths = np.array([len(v) for v in values])
-    joined = np.concatenate(values)
-    result = np.zeros((len(values), lengths.max()), dtype=joined.dtype)
-    result[np.arange(lengths.max()) < lengths[:, None]] = joined
-    return torch.as_tensor(result, dtype=dtype)
+    held, counts = np.array(rows), np.array([steps(n, epochs, batch) for n in rows])
+    step, client = np.nonzero(counts > np.arange(counts.max())[:, None])
+    width, per_epoch = min(batch, max(rows)), -(-held // batch)
+    # All batches of an epoch are full but the last.
+    before = step % per_epoch[client] * batch
+    filled = np.minimum(held[client] - before, width)
+    real = np.arange(width) < filled[:, None]
+    first, shuffled = np.cumsum([0, *rows[:-1]]), np.zeros(epochs * held.sum() + width, dtype=np.int64)
+    at = 0
+    for n, start, generator in zip(rows, first.tolist(), generators, strict=True):
+        for _ in range(epochs):
+            np.add(generator.permutation(n), start, out=shuffled[at : at + n])
+            at += n
+    begin = epochs * first[client] + step // per_epoch[client] * held[client] + before
+    position = shuffled[begin[:, None] + np.arange(width)] * real
+    return Schedule(position, real / filled[:, None], client, counts)

@@ -86,7 +86,7 @@ class MLPNetwork:
                     # The last layer has one output: a product of each row, no matrix product.
                     back = torch.bmm(delta, views[2 * i]) if delta.shape[2] > 1 else delta * views[2 * i]
                     # ReLU's own derivative: several times as fast as multiplying by a mask.
-                    delta = torch.ops.aten.threshold_backward(back, inputs[i], 0)
+                    delta = torch.ops.aten.threshold_backward.default(back, inputs[i], 0)
             return torch.cat(parts[::-1], 1)
 
         return logits, pullback

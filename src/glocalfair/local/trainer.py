@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from glocalfair.local.batches import Schedule, padded, schedule, steps
+from glocalfair.local.batches import Schedule, schedule, steps
 from glocalfair.local.game import Players
 from glocalfair.local.network import Network
 from glocalfair.local.optimiser import Optimiser
@@ -218,16 +218,14 @@ class _StageRun:
             [self._generator(job, "batches") for job in jobs],
         )
         dtype = trainer.dtype
-        position = torch.as_tensor(self.plan.position)
 
         def in_order(values: Sequence[np.ndarray[Any, Any]], dtype: torch.dtype) -> torch.Tensor:
-            """Lay out one value for each row of a client as the steps need them: ``[steps, clients, batch]``."""
-            found = padded(values, dtype).gather(1, position.flatten(1)).view_as(position)
-            return found.transpose(0, 1).contiguous()
+            """Lay out one value for each row of a client as the steps need them: ``[batches, width]``."""
+            return torch.as_tensor(np.concatenate(values)[self.plan.position], dtype=dtype)
 
         self.rows = in_order([job.train for job in jobs], torch.int64)
-        self.labels = trainer.rows.y[self.rows.flatten()].view(self.rows.shape)
-        self.mean_weight = torch.as_tensor(self.plan.weight, dtype=dtype).transpose(0, 1).contiguous()
+        self.labels = trainer.rows.y[self.rows]
+        self.mean_weight = torch.as_tensor(self.plan.weight, dtype=dtype)
         self.loss_weight = self.mean_weight
         self.logits = torch.zeros_like(self.mean_weight)
         for given in (
@@ -269,14 +267,15 @@ class _StageRun:
         if self.players is not None:
             self.players.start(self.theta, self.extra)
         with self._seeded():
-            for step, active in enumerate(self.plan.active()):
-                self._step(step, active)
+            for step, (start, end) in enumerate(self.plan.bounds()):
+                self._step(step, slice(start, end))
         if self.players is not None:
             self.players.choose(self.theta, self.extra)
         if self.theta is not self.weights:
             self.weights.copy_(torch.cat([self.theta, self.extra], 1))
         loss = self.loss_weight * (torch.nn.functional.softplus(self.logits) - self.labels * self.logits)
-        return loss.sum((0, 2)) / torch.as_tensor(self.plan.steps).clamp(min=1)
+        summed = loss.new_zeros(len(self.theta)).index_add_(0, torch.as_tensor(self.plan.client), loss.sum(1))
+        return summed / torch.as_tensor(self.plan.steps).clamp(min=1)
 
     @contextmanager
     def _seeded(self) -> Iterator[None]:
@@ -298,12 +297,13 @@ class _StageRun:
         pairs = zip(x, self.augmenters, strict=False)
         return torch.stack([augmented(each, self.settings.augment, rng) for each, rng in pairs])
 
-    def _step(self, step: int, active: int) -> None:
+    def _step(self, step: int, batches: slice) -> None:
         # Padding would enter BatchNorm's statistics, and costs as much as a row; one client alone needs none.
-        width = None if self.trainer.network.batched else int((self.plan.weight[0, step] > 0).sum())
+        width = None if self.trainer.network.batched else int((self.plan.weight[batches.start] > 0).sum())
+        active = batches.stop - batches.start
 
         def now(values: torch.Tensor) -> torch.Tensor:
-            return values[step, :active, :width]
+            return values[batches] if width is None else values[batches, :width]
 
         rows, y = now(self.rows), now(self.labels)
         x = self._inputs(rows)

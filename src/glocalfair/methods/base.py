@@ -56,6 +56,8 @@ class Disclosure:
     """Of the payload; ``"groups"`` stands for the number of protected groups (`Method.groups`)."""
 
 
+PLAIN: LocalPlan = (Stage(),)
+"""Plain local training."""
 ALWAYS = (
     Disclosure("weights", "weights", "the model after local training"),
     Disclosure("examples", "examples", "the number of training examples"),
@@ -102,7 +104,7 @@ class Method:
 
     def plan(self, broadcast: Broadcast, received: Received, state: ClientState) -> LocalPlan:
         """Client: how to train this round."""
-        return (Stage(),)
+        return PLAIN
 
     def finish(
         self, plan: LocalPlan, trained: Trained, received: Received, state: ClientState

@@ -11,7 +11,7 @@ import numpy as np
 
 from glocalfair.aggregation.average import normalise
 from glocalfair.errors import invalid
-from glocalfair.methods.base import ALWAYS, Disclosure
+from glocalfair.methods.base import ALWAYS, PLAIN, Disclosure
 from glocalfair.methods.groups import OneAttribute, by_cell, group_codes, reweighing
 from glocalfair.methods.roster import array, column, places, roster
 from glocalfair.types import (
@@ -162,7 +162,7 @@ class FairFed(OneAttribute):
     def plan(self, broadcast: Broadcast, received: Received, state: ClientState) -> LocalPlan:
         """Client: one stage, on reweighed rows if asked."""
         if self.local_debias == "none":
-            return (Stage(),)
+            return PLAIN
         codes, groups = group_codes(received.data, self.attribute)
         return (Stage(sample_weight=reweighing(received.data.y, codes, groups)),)
 

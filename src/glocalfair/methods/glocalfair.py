@@ -21,7 +21,7 @@ from glocalfair.local import anchored
 from glocalfair.local.anchored import DualSettings
 from glocalfair.local.constraints import CONSTRAINTS, Constraint, column_names
 from glocalfair.local.game import Game
-from glocalfair.methods.base import ALWAYS, Disclosure, Method
+from glocalfair.methods.base import ALWAYS, PLAIN, Disclosure, Method
 from glocalfair.methods.roster import array, column, place, places, roster
 from glocalfair.types import (
     Broadcast,
@@ -243,7 +243,7 @@ class GLocalFair(Method):
         known = not self._needs_totals or ("reference" in broadcast.payload and "overall" in state)
         known = known and received.round > self.warmup * received.rounds
         if not constraints or not data.attributes or not (known or self.dual == "persistent"):
-            return (Stage(),)
+            return PLAIN
         own = self._overall(received)
         references = self._references(broadcast, own, state) if known else None
         if self.dual == "game":
