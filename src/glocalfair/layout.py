@@ -9,6 +9,7 @@ Integer buffers (BatchNorm's batch counter) carry no information for a federatio
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ class Layout:
         names, shapes = zip(*(trained + buffers), strict=True)
         return cls(names, shapes, len(trained))
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of entries of each tensor."""
         return tuple(prod(shape) for shape in self.shapes)

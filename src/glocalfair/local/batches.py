@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -45,7 +45,7 @@ def steps(rows: int, epochs: int, batch: int) -> int:
     return epochs * -(-rows // batch)
 
 
-def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Sequence[np.random.Generator]) -> Schedule:
+def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Iterable[np.random.Generator]) -> Schedule:
     """Shuffle each client's rows once for each epoch and cut them into batches."""
     held, counts = np.array(rows), np.array([steps(n, epochs, batch) for n in rows])
     step, client = np.nonzero(counts > np.arange(counts.max())[:, None])

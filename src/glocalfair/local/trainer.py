@@ -20,7 +20,7 @@ from glocalfair.local.batches import Schedule, schedule, steps
 from glocalfair.local.game import Players
 from glocalfair.local.network import Network
 from glocalfair.local.optimiser import Optimiser
-from glocalfair.rng import generator
+from glocalfair.rng import generator, generators
 from glocalfair.types import Floats, Ints, LocalPlan, Stage, Trained, TrainingSettings
 from glocalfair.vision.augment import augmented
 from glocalfair.vision.device import on
@@ -215,7 +215,7 @@ class _StageRun:
             [len(job.train) for job in jobs],
             epochs,
             settings.batch_size,
-            [self._generator(job, "batches") for job in jobs],
+            generators(jobs[0].seed, ((job.round, job.client, "batches", number) for job in jobs)),
         )
         dtype = trainer.dtype
 
