@@ -20,7 +20,7 @@ class Optimiser:
         self._lr = lr
         self._steps = 0
         adam = settings.optimizer == "adam"
-        self._first = torch.zeros_like(theta) if adam or settings.momentum else None
+        self._first = torch.zeros_like(theta) if adam else None
         self._second = torch.zeros_like(theta) if adam else None
 
     def step(self, grad: torch.Tensor, active: int) -> None:
@@ -35,7 +35,9 @@ class Optimiser:
         elif self._first is not None:
             direction = self._first[:active].mul_(self._settings.momentum).add_(grad)
         else:
+            # Everybody takes the first step, and its gradient is the momentum.
             direction = grad
+            self._first = grad if self._settings.momentum else None
         if isinstance(lr, torch.Tensor):
             theta.sub_(lr * direction)
         else:

@@ -39,8 +39,10 @@ class Rows:
 
     def inputs(self, rows: torch.Tensor) -> torch.Tensor:
         """Gather inputs for row numbers of any shape; pictures become floats in [−1, 1]."""
-        x = self.x.index_select(0, rows.reshape(-1).to(self.x.device)).view(*rows.shape, *self.x.shape[1:])
-        x = x.to(self.y.device)
+        here = rows.flatten() if self.x.device == rows.device else rows.flatten().to(self.x.device)
+        x = self.x.index_select(0, here).view(rows.shape + self.x.shape[1:])
+        if x.device != self.y.device:
+            x = x.to(self.y.device)
         return x if x.is_floating_point() else x.to(self.y.dtype).div_(127.5).sub_(1)
 
 
@@ -307,7 +309,8 @@ class _StageRun:
 
         rows, y = now(self.rows), now(self.labels)
         x = self._inputs(rows)
-        logits, pullback = self.trainer.network.forward(self.theta[:active], self.extra[:active], x)
+        theta, extra = (v if active == len(v) else v[:active] for v in (self.theta, self.extra))
+        logits, pullback = self.trainer.network.forward(theta, extra, x)
         now(self.logits).copy_(logits)
         probability = torch.sigmoid(logits)
         slope = (probability - y).mul_(now(self.loss_weight))
@@ -317,7 +320,7 @@ class _StageRun:
             slope = self.players.play(slope, logits, probability, y, rows, now(self.mean_weight), active)
         grad = pullback(slope)
         if self.has_proximal:
-            grad += self.proximal[:active] * (self.theta[:active] - self.anchor[:active])
+            grad += self.proximal[:active] * (theta - self.anchor[:active])
         self.optimiser.step(grad, active)
         if self.players is not None:
             self.players.observe(step, self.theta, self.extra, active)
