@@ -7,7 +7,7 @@ and continues from a saved state as if it had never stopped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -44,6 +44,8 @@ from glocalfair.types import (
 )
 
 _EMPTY: Log = {}
+_TOGETHER = 1 << 20
+"""So many predictions are counted at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class Simulator:
             cohort=self.run.cohort,
             workers=self.run.workers,
             class_weight=(weights[0], weights[1]) if isinstance(weights, tuple) else weights,
-            chunk=8192 if f.x.ndim == 2 else 64,
+            chunk=4096 if f.x.ndim == 2 else 64,
         )
 
     @property
@@ -158,7 +160,8 @@ class Simulator:
         if self._evaluates(context.round):
             record["clients"] = diagnostics
             if self.run.evaluate_clients and "gini" in log and len(self.validation):
-                record["client_models"] = {u.client: self.validate(u.weights) for u in usable}
+                found = self.validate_all([u.weights for u in usable])
+                record["client_models"] = {u.client: told for u, told in zip(usable, found, strict=True)}
         # A client that failed or was rejected has lost this round; its state is that of the round before.
         kept = {name: s for name, s in clients.items() if name not in failed and name not in rejected}
         after = replace(state, round=context.round, server=server, clients={**state.clients, **kept})
@@ -294,15 +297,34 @@ class Simulator:
 
     def validate(self, weights: Floats) -> dict[str, Any]:
         """Return loss, accuracy, positive rate and EOD on all clients' validation rows."""
+        return self.validate_all([weights])[0]
+
+    def validate_all(self, models: Sequence[Floats]) -> list[dict[str, Any]]:
+        """Validate several models: rows are gathered and counted for all of them at once."""
         f, rows = self.federation, self.validation
-        logits, y = self.trainer.logits(weights, rows), f.y[rows]
-        counts = tables(y, (logits > 0).astype(int), f.groups[rows], f.attributes)
-        return {
-            "loss": float(np.mean(np.logaddexp(0, logits) - y * logits)),
-            "accuracy": float(np.mean((logits > 0) == y)),
-            "positive_rate": float(np.mean(logits > 0)),
-            "eod": {a.name: float(eod(counts.table(a.name))[0]) for a in f.attributes},
-        }
+        together = max(1, _TOGETHER // len(rows))
+        if len(models) > together:
+            return self.validate_all(models[:together]) + self.validate_all(models[together:])
+        logits, y = self.trainer.logits_of(models, rows), f.y[rows]
+        accepted, count = logits > 0, len(models)
+        owner, groups = np.repeat(np.arange(count), len(rows)), np.tile(f.groups[rows], (count, 1))
+        counts = tables(np.tile(y, count), accepted.ravel().astype(int), groups, f.attributes, owner, count)
+        gaps = {a.name: eod(counts.table(a.name)).tolist() for a in f.attributes}
+        figures = zip(
+            np.mean(np.logaddexp(0, logits) - y * logits, axis=1).tolist(),
+            np.mean(accepted == y, axis=1).tolist(),
+            np.mean(accepted, axis=1).tolist(),
+            strict=True,
+        )
+        return [
+            {
+                "loss": loss,
+                "accuracy": right,
+                "positive_rate": rate,
+                "eod": {name: gap[k] for name, gap in gaps.items()},
+            }
+            for k, (loss, right, rate) in enumerate(figures)
+        ]
 
     def test_tables(self, state: SimulationState, weights: Floats) -> tuple[Tables, Tables, list[str]]:
         """Count the final model's predictions on the global test set and on each client's own."""
