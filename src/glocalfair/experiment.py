@@ -212,8 +212,7 @@ class Experiment:
 
     def tensors(self, weights: Floats) -> dict[str, Any]:
         """Return flat weights as the model's named tensors."""
-        views = self.simulator.network.layout.views(torch.as_tensor(weights))
-        return {name: view.numpy() for name, view in views.items()}
+        return self.simulator.network.layout.named(weights)
 
     def bundle(self, weights: Floats) -> Bundle | None:
         """Put the model and its preprocessing together; None for pictures, which have none."""
@@ -253,4 +252,4 @@ def _warm_start(path: Path, simulator: Simulator) -> Floats:
                 f"'{path}' has shape {tensors[name].shape} for '{name}', the model needs {shape}. "
                 "Use the same data options and model as the run that wrote it."
             )
-    return np.concatenate([tensors[name].reshape(-1) for name in layout.names])
+    return layout.join(tensors)

@@ -96,7 +96,7 @@ def test_a_whole_run_equals_the_simulation(folder: Path) -> None:
     assert any("Round 2/2: 3 of 3 sites" in line for line in lines), lines
     expected, sim = simulated(folder, file)
     tensors, about = read_safetensors(folder / "run" / "model.safetensors")
-    found = np.concatenate([tensors[name].reshape(-1) for name in Plan.load(file).layout.names])
+    found = Plan.load(file).layout.join(tensors)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
     assert about["model"]["name"] == "mobilenet_v2" and about["schema"]["pictures"]["side"] == 32
     assert result["global"]["examples"] == sum(len(client.test) for client in sim.clients.values())

@@ -199,10 +199,9 @@ def _hand_out(
 
 
 def _bundle(plan: Plan, terms: Terms, weights: Floats) -> Bundle:
-    views = plan.layout.views(torch.as_tensor(weights))
     assert terms.encoder is not None
     return Bundle(
-        {name: view.numpy() for name, view in views.items()},
+        plan.layout.named(weights),
         Encoder.from_dict(terms.encoder),
         plan.schema.frame,
         dict(terms.model),

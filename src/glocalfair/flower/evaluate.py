@@ -72,6 +72,6 @@ def _pictures(path: Path, data: Path) -> tuple[Dataset, Ints, list[str]]:
     assert dataset.images is not None
     values = [len(each.values) for each in dataset.attributes]
     rows = rows_of(dataset.images, dataset.label, dataset.groups, values, torch.float32)
-    flat = np.concatenate([tensors[name].reshape(-1) for name in shapes])
+    flat = net.layout.join(tensors)
     logits = Trainer(net, rows, chunk=256).logits(flat, np.arange(len(dataset)))
     return dataset, (logits > 0).astype(int), lines

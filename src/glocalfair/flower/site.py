@@ -209,10 +209,7 @@ class Site:
     def _keep(self, terms: Terms, sim: Simulator, weights: Floats) -> None:
         if terms.schema is None or terms.encoder is None:
             return
-        import torch
-
-        views = sim.network.layout.views(torch.as_tensor(weights))
-        tensors = {name: view.numpy() for name, view in views.items()}
+        tensors = sim.network.layout.named(weights)
         schema, about = PublicSchema.from_dict(terms.schema), {"method": sim.method.name, "seed": terms.seed}
         if schema.pictures is not None:
             saved = {"model": dict(terms.model), "schema": terms.schema, **about}

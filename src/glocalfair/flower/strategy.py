@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
@@ -155,11 +154,10 @@ class FairStrategy(Strategy):
                 raise GlocalfairError(
                     f"'initial_arrays' must hold '{name}' of shape {shape}: ArrayRecord(model.state_dict())."
                 )
-        return np.concatenate([arrays[name].numpy().reshape(-1) for name in self.layout.names])
+        return self.layout.join({name: arrays[name].numpy() for name in self.layout.names})
 
     def _arrays(self, weights: Floats) -> ArrayRecord:
-        views = self.layout.views(torch.as_tensor(weights))
-        return ArrayRecord({**{name: Array(view.numpy()) for name, view in views.items()}, **self._others})
+        return ArrayRecord({**{name: Array(a) for name, a in self.layout.named(weights).items()}, **self._others})
 
 
 def client_step(

@@ -143,14 +143,14 @@ class ModuleNetwork:
             train_mode(own.module, x.shape[1])
         with torch.enable_grad():
             logits = self._run(values, x)
-        buffers = [values[name].reshape(len(x), -1) for name in self.layout.names[len(names) :]]
+        buffers = [values[name] for name in self.layout.names[len(names) :]]
         if buffers:
-            extra.copy_(torch.cat(buffers, 1))
+            extra.copy_(self.layout.joined(buffers, lead=1))
         leaves = [values[name] for name in names]
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
             grads = torch.autograd.grad(logits, leaves, slope)
-            return torch.cat([grad.reshape(len(grad), -1) for grad in grads], 1)
+            return self.layout.joined(grads, lead=1)
 
         return logits.detach(), pullback
 

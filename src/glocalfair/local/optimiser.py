@@ -10,6 +10,9 @@ import torch
 
 from glocalfair.types import TrainingSettings
 
+_PIECE = 1 << 17
+"""Adam goes over its numbers a dozen times: a large model in pieces that stay in the cache."""
+
 
 class Optimiser:
     """Local optimiser state of a cohort; lives for one stage of training."""
@@ -31,21 +34,35 @@ class Optimiser:
             grad = grad.add(theta, alpha=self._settings.weight_decay)
         self._steps += 1
         if self._second is not None and self._first is not None:
-            direction = self._adam(grad, self._first[:active], self._second[:active])
-        elif self._first is not None:
-            direction = self._first[:active].mul_(self._settings.momentum).add_(grad)
-        else:
+            state = theta, grad, self._first[:active], self._second[:active]
+            width = theta.shape[1] if theta.numel() <= _PIECE else max(1, _PIECE // active)
+            for t, g, f, s in zip(*(each.split(width, 1) for each in state), strict=True):
+                self._adam(t, g, f, s, lr)
+            return
+        if self._first is not None:
+            grad = self._first[:active].mul_(self._settings.momentum).add_(grad)
+        elif self._settings.momentum:
             # Everybody takes the first step, and its gradient is the momentum.
-            direction = grad
-            self._first = grad if self._settings.momentum else None
-        if isinstance(lr, torch.Tensor):
-            theta.sub_(lr * direction)
-        else:
-            theta.sub_(direction, alpha=lr)
+            self._first = grad
+        _descend(theta, grad, lr)
 
-    def _adam(self, grad: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    def _adam(
+        self,
+        theta: torch.Tensor,
+        grad: torch.Tensor,
+        first: torch.Tensor,
+        second: torch.Tensor,
+        lr: torch.Tensor | float,
+    ) -> None:
         beta1, beta2, epsilon = 0.9, 0.999, 1e-8
         first.lerp_(grad, 1 - beta1)
         second.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         scale = (second / (1 - beta2**self._steps)).sqrt_().add_(epsilon)
-        return first / scale.mul_(1 - beta1**self._steps)
+        _descend(theta, first / scale.mul_(1 - beta1**self._steps), lr)
+
+
+def _descend(theta: torch.Tensor, direction: torch.Tensor, lr: torch.Tensor | float) -> None:
+    if isinstance(lr, torch.Tensor):
+        theta.sub_(lr * direction)
+    else:
+        theta.sub_(direction, alpha=lr)

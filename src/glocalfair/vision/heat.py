@@ -52,8 +52,7 @@ class Looks:
             raise GlocalfairError(f"The run in '{path}' was trained on a table. Heat maps need pictures.")
         tensors, _ = read_safetensors(directory.model)
         layout = experiment.simulator.network.layout
-        flat = np.concatenate([np.asarray(tensors[name]).reshape(-1) for name in layout.names])
-        return cls(path, experiment, experiment.module(flat).float())
+        return cls(path, experiment, experiment.module(layout.join(tensors)).float())
 
 
 def choose_rows(federations: Sequence[Federation], count: int, seed: int = 0) -> Ints:

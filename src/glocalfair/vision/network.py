@@ -1,7 +1,7 @@
 """The way a convolutional model is run: one client at a time, all cores in the convolution.
 
-Weights stay one flat vector outside (as everywhere in this package); inside they are the module's own parameters, in
-the channels-last order in which convolutions on a CPU are fastest.
+Weights stay one flat vector (as everywhere in this package), and the module's own parameters are views of it, in the
+channels-last order in which convolutions on a CPU are fastest.
 """
 
 from __future__ import annotations
@@ -45,17 +45,16 @@ class PictureNetwork:
         self.random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
         tensors = dict(module.named_parameters()) | dict(module.named_buffers())
         self._tensors = [tensors[name] for name in self.layout.names]
+        trained = self.layout.trainable_tensors
+        self._trained = Layout(self.layout.names[:trained], self.layout.shapes[:trained], trained)
+        self._buffers = Layout(self.layout.names[trained:], self.layout.shapes[trained:], 0)
 
     def _bind(self, flat: torch.Tensor, extra: torch.Tensor | None = None) -> None:
         """Make `flat` (trained weights, then buffers unless they come as `extra`) the module's tensors."""
-        trained = self.layout.trainable_tensors
-        parts = flat.split(self.layout.sizes if extra is None else self.layout.sizes[:trained])
-        if extra is not None:
-            # BatchNorm writes its statistics straight into `extra`.
-            parts = (*parts, *extra.split(self.layout.sizes[trained:]))
-        for tensor, shape, part in zip(self._tensors, self.layout.shapes, parts, strict=True):
-            view = part.view(shape)
-            tensor.data = view.contiguous(memory_format=torch.channels_last) if view.dim() == 4 else view
+        views = self.layout.views(flat) if extra is None else self._trained.views(flat) | self._buffers.views(extra)
+        for tensor, view in zip(self._tensors, views.values(), strict=True):
+            # No copy: training moves the vector, and BatchNorm writes its statistics straight into `extra`.
+            tensor.data = view
 
     def _call(self, x: torch.Tensor) -> torch.Tensor:
         if x.dim() == 4:
@@ -78,7 +77,7 @@ class PictureNetwork:
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
             grads = torch.autograd.grad(logits, leaves, slope[0])
-            return torch.cat([grad.reshape(-1) for grad in grads]).unsqueeze(0)
+            return self._trained.joined(grads).unsqueeze(0)
 
         return logits.detach().unsqueeze(0), pullback
 
