@@ -148,7 +148,7 @@ def _too_far(updates: Sequence[ClientUpdate], old: Floats, max_norm: float) -> d
     if not updates or max_norm == 0:
         return {}
     norms = step_norms(updates, old)
-    limit = max_norm * (1 + float(np.linalg.norm(old.astype(np.float64))))
+    limit = max_norm * (1 + squared(old) ** 0.5)
     # Of two steps nobody can say which is the usual one.
     median = float(np.median(norms)) if len(norms) > 2 else 0.0
     if median > 0:

@@ -36,7 +36,10 @@ class Network(Protocol):
     """Where it runs."""
 
     def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
-        """Return logits in training mode and their pullback; updates BatchNorm statistics in `extra`."""
+        """Return logits in training mode and their pullback; updates BatchNorm statistics in `extra`.
+
+        What the pullback returns is valid until the next one is called.
+        """
 
     def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """Return logits ``[clients, batch]`` in evaluation mode, for weights ``[clients, size]``."""

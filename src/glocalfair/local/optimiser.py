@@ -43,7 +43,7 @@ class Optimiser:
             grad = self._first[:active].mul_(self._settings.momentum).add_(grad)
         elif self._settings.momentum:
             # Everybody takes the first step, and its gradient is the momentum.
-            self._first = grad
+            self._first = grad.clone()
         _descend(theta, grad, lr)
 
     def _adam(

@@ -45,6 +45,7 @@ class PictureNetwork:
         self.random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
         tensors = dict(module.named_parameters()) | dict(module.named_buffers())
         self._tensors = [tensors[name] for name in self.layout.names]
+        self._gradient: torch.Tensor | None = None
         trained = self.layout.trainable_tensors
         self._trained = Layout(self.layout.names[:trained], self.layout.shapes[:trained], trained)
         self._buffers = Layout(self.layout.names[trained:], self.layout.shapes[trained:], 0)
@@ -77,7 +78,9 @@ class PictureNetwork:
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
             grads = torch.autograd.grad(logits, leaves, slope[0])
-            return self._trained.joined(grads).unsqueeze(0)
+            # Always the same memory: to get as much anew takes as long as to fill it.
+            self._gradient = self._trained.joined(grads, out=self._gradient)
+            return self._gradient.unsqueeze(0)
 
         return logits.detach().unsqueeze(0), pullback
 
