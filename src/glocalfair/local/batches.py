@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 
 import numpy as np
 
@@ -34,10 +34,11 @@ class Schedule:
     client: Ints
     steps: Ints
 
-    def bounds(self) -> list[tuple[int, int]]:
-        """Return the first batch of each step, and the first after it."""
-        active = (self.steps > np.arange(self.steps.max())[:, None]).sum(1)
-        return list(pairwise([0, *np.cumsum(active).tolist()]))
+    @cached_property
+    def active(self) -> list[int]:
+        """How many batches each step has."""
+        found: list[int] = (self.steps > np.arange(self.steps.max())[:, None]).sum(1).tolist()
+        return found
 
 
 def steps(rows: int, epochs: int, batch: int) -> int:

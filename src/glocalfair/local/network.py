@@ -24,6 +24,7 @@ from glocalfair.models import MLP
 from glocalfair.vision.network import PictureNetwork, train_mode
 
 Pullback = Callable[[torch.Tensor], torch.Tensor]
+Layer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class Network(Protocol):
@@ -63,23 +64,31 @@ class MLPNetwork:
         self._sizes = list(self.layout.sizes)
         self._shapes = [(-1, *shape) if len(shape) > 1 else None for shape in self.layout.shapes]
         self.device = next(module.parameters()).device
+        self._latest: tuple[torch.Tensor | None, list[Layer]] = None, []
 
-    def _views(self, theta: torch.Tensor) -> list[torch.Tensor]:
-        """Return weight, bias, weight, bias … of the layers, with a leading client axis."""
-        # `Layout.views` does the same, but this runs in every step.
+    def _layers(self, theta: torch.Tensor) -> list[Layer]:
+        """Return weight, its transpose and bias of each layer, with a leading client axis."""
+        latest = self._latest
+        if latest[0] is theta:  # most steps of a cohort move the same rows
+            return latest[1]
+        # `Layout.views` does much the same, but this runs in many steps.
         parts = theta.split_with_sizes(self._sizes, 1)
-        return [p if shape is None else p.view(shape) for p, shape in zip(parts, self._shapes, strict=True)]
+        views = [p.unsqueeze(1) if s is None else p.view(s) for p, s in zip(parts, self._shapes, strict=True)]
+        layers = [(weight, weight.mT, bias) for weight, bias in zip(views[::2], views[1::2], strict=True)]
+        self._latest = theta, layers
+        return layers
 
-    def _activations(self, views: list[torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    def _activations(self, theta: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        *hidden, (_, last, last_bias) = self._layers(theta)
         inputs = [x]
-        for i in range(0, len(views) - 2, 2):
-            inputs.append(torch.baddbmm(views[i + 1].unsqueeze(1), inputs[-1], views[i].mT).relu_())
-        return torch.baddbmm(views[-1].unsqueeze(1), inputs[-1], views[-2].mT).squeeze(2), inputs
+        for _, transposed, bias in hidden:
+            inputs.append(torch.baddbmm(bias, inputs[-1], transposed).relu_())
+        return torch.baddbmm(last_bias, inputs[-1], last).squeeze(2), inputs
 
     def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
-        views = self._views(theta)
-        logits, inputs = self._activations(views, x)
+        logits, inputs = self._activations(theta, x)
+        layers = self._layers(theta)
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
             parts: list[torch.Tensor] = []
@@ -88,7 +97,7 @@ class MLPNetwork:
                 parts += delta.sum(1), torch.bmm(delta.mT, inputs[i]).flatten(1)
                 if i:
                     # The last layer has one output: a product of each row, no matrix product.
-                    back = torch.bmm(delta, views[2 * i]) if delta.shape[2] > 1 else delta * views[2 * i]
+                    back = torch.bmm(delta, layers[i][0]) if delta.shape[2] > 1 else delta * layers[i][0]
                     # ReLU's own derivative: several times as fast as multiplying by a mask.
                     delta = torch.ops.aten.threshold_backward.default(back, inputs[i], 0)
             return torch.cat(parts[::-1], 1)
@@ -97,7 +106,7 @@ class MLPNetwork:
 
     def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """See `Network.logits`."""
-        return self._activations(self._views(flat), x)[0]
+        return self._activations(flat, x)[0]
 
 
 class ModuleNetwork:

@@ -274,8 +274,8 @@ class _StageRun:
         if self.players is not None:
             self.players.start(self.theta, self.extra)
         with self._seeded():
-            for step, (start, end) in enumerate(self.plan.bounds()):
-                self._step(step, slice(start, end))
+            for step, batch in enumerate(self._batches()):
+                self._step(step, *batch)
         if self.players is not None:
             self.players.choose(self.theta, self.extra)
         if self.theta is not self.weights:
@@ -304,25 +304,41 @@ class _StageRun:
         pairs = zip(x, self.augmenters, strict=False)
         return torch.stack([augmented(each, self.settings.augment, rng) for each, rng in pairs])
 
-    def _step(self, step: int, batches: slice) -> None:
-        # Padding would enter BatchNorm's statistics, and costs as much as a row; one client alone needs none.
-        width = None if self.trainer.network.batched else int((self.plan.weight[batches.start] > 0).sum())
-        active = batches.stop - batches.start
+    def _batches(self) -> Iterator[tuple[Any, ...]]:
+        """Yield rows, labels, room for logits, the weights of loss and mean, and the tilt of each step."""
+        values = [self.rows, self.labels, self.logits, self.loss_weight, self.mean_weight, self.tilt]
+        cut = [[None] * len(self.plan.active) if v is None else v.split(self.plan.active) for v in values]
+        for parts in zip(*cut, strict=True):
+            if self.trainer.network.batched:
+                yield parts
+            else:
+                # Padding would enter BatchNorm's statistics, and costs as much as a row; one client alone needs none.
+                width = int((parts[4] > 0).sum())
+                yield tuple(part if part is None else part[:, :width] for part in parts)
 
-        def now(values: torch.Tensor) -> torch.Tensor:
-            return values[batches] if width is None else values[batches, :width]
-
-        rows, y = now(self.rows), now(self.labels)
+    def _step(
+        self,
+        step: int,
+        rows: torch.Tensor,
+        y: torch.Tensor,
+        seen: torch.Tensor,
+        weight: torch.Tensor,
+        mean_weight: torch.Tensor,
+        tilt: torch.Tensor | None,
+    ) -> None:
+        active = len(rows)
         x = self._inputs(rows)
-        theta, extra = (v if active == len(v) else v[:active] for v in (self.theta, self.extra))
+        theta, extra = (
+            (self.theta, self.extra) if active == len(self.theta) else (self.theta[:active], self.extra[:active])
+        )
         logits, pullback = self.trainer.network.forward(theta, extra, x)
-        now(self.logits).copy_(logits)
+        seen.copy_(logits)
         probability = torch.sigmoid(logits)
-        slope = (probability - y).mul_(now(self.loss_weight))
-        if self.tilt is not None:
-            slope += now(self.tilt) * probability * (1 - probability)
+        slope = (probability - y).mul_(weight)
+        if tilt is not None:
+            slope += tilt * probability * (1 - probability)
         if self.players is not None:
-            slope = self.players.play(slope, logits, probability, y, rows, now(self.mean_weight), active)
+            slope = self.players.play(slope, logits, probability, y, rows, mean_weight, active)
         grad = pullback(slope)
         if self.has_proximal:
             grad += self.proximal[:active] * (theta - self.anchor[:active])
