@@ -16,7 +16,7 @@ _MANY = 1 << 20
 def inequality(weights: Floats, points: int = 11, origin: Floats | None = None) -> tuple[float, Floats]:
     """Return the Gini coefficient of |weights − origin| and `points` points of its Lorenz curve.
 
-    Exact for small models; with many float32 weights to a relative error of `buckets.TOLERANCE`, in a quarter of the
+    Exact for small models; with many float32 weights to a relative error of `buckets.TOLERANCE`, in a fraction of the
     time and without a sorted copy.
 
     >>> value, curve = inequality(np.array([-2.0, 1.0, 1.0]), points=4)
