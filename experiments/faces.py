@@ -32,15 +32,17 @@ RESULTS = Path(__file__).parent / "results"
 # Settings and the number of seeds. Methods for one attribute protect gender, the figure that is asked for.
 METHODS: dict[str, tuple[dict[str, Any], int]] = {
     "fedavg": ({}, 3),
-    # With a dozen rounds for each client the dual has to be quick, once the model has learnt something.
-    "glocalfair": ({"dual_lr": 6.0, "warmup": 1 / 3}, 3),
+    # It starts from a trained model, and has eight rounds with each client: no warm-up, and a quick dual.
+    "glocalfair": ({"dual_lr": 6.0, "warmup": 0.0}, 3),
     "fairfed": ({"attribute": "gender"}, 1),
     "fedfb": ({"attribute": "gender"}, 1),
     "glocalfair-paper": ({}, 1),
 }
 # The paper's τ for UTKFace; its others are the method's defaults.
 OWN: dict[tuple[str, str], dict[str, Any]] = {("utkface", "glocalfair-paper"): {"tau_fnr": 0.06, "tau_fpr": 0.06}}
-QUICK = {"data.rows": 800, "train.rounds": 3}
+# The last rounds are each method's own. The ones before are FedAvg's and common to all: an untrained model has no gaps.
+OWN_ROUNDS = 16
+QUICK = {"data.rows": 800, "train.rounds": 4}
 GOAL, COST = 0.5, 0.03
 
 
@@ -53,16 +55,29 @@ class Budget:
     seeds: int = 3
 
 
-def plan(data: str, budget: Budget, root: Path) -> list[Job]:
-    """List the runs, first seeds first, so that an interrupted study has every method once."""
-    found = []
+def plan(data: str, budget: Budget, root: Path) -> tuple[list[Job], list[Job]]:
+    """List the common beginnings, and the runs of the methods that go on from them.
+
+    First seeds come first, so that an interrupted study has every method once.
+    """
+    whole = load(data, budget.overrides, budget.name)
+    common = max(1, whole.train.rounds - OWN_ROUNDS)
+    lr = whole.train.lr * whole.train.lr_decay ** (common // whole.train.lr_decay_every)
+    begin = replace(whole, method={"name": "fedavg"}, train=replace(whole.train, rounds=common))
+    after = replace(whole, train=replace(whole.train, rounds=whole.train.rounds - common, lr=lr))
+
+    def job(name: str, config: Config, seed: int) -> Job:
+        config = replace(config, run=replace(config.run, seed=seed))
+        return Job(name, None, seed, config, root / name / f"seed{seed}")
+
+    first = [job("start", begin, seed) for seed in range(budget.seeds)]
+    then = []
     for name, (settings, seeds) in METHODS.items():
         for seed in range(min(seeds, budget.seeds)):
+            model = replace(after.model, warm_start=str(first[seed].path / "model.safetensors"))
             chosen = {"name": name, **settings, **OWN.get((data, name), {})}
-            config = load(data, budget.overrides, budget.name)
-            config = replace(config, method=chosen, run=replace(config.run, seed=seed))
-            found.append(Job(name, None, seed, config, root / name / f"seed{seed}"))
-    return sorted(found, key=lambda job: job.repeat)
+            then.append(job(name, replace(after, model=model, method=chosen), seed))
+    return first, sorted(then, key=lambda each: each.repeat)
 
 
 def decode(config: Config) -> None:
@@ -87,8 +102,14 @@ def flatness(points: list[tuple[int, float, float]]) -> float:
     return float(accuracy[-quarter:].mean() - accuracy[-2 * quarter : -quarter].mean())
 
 
-def measure(jobs: list[Job]) -> dict[str, Any]:
+def whole_curve(first: Job, then: Job) -> list[tuple[int, float, float]]:
+    """Return the learning curve of the common rounds and of those after them."""
+    return curve(first) + [(first.config.train.rounds + number, *rest) for number, *rest in curve(then)]
+
+
+def measure(jobs: list[Job], beginnings: list[Job]) -> dict[str, Any]:
     """Put the runs of one method together: mean and standard deviation over seeds."""
+    curves = [whole_curve(beginnings[job.repeat], job) for job in jobs]
     results = [RunDirectory(job.path).load_result() for job in jobs]
     attributes = [a for a in results[0]["global"]["eod"] if "×" not in a]
 
@@ -108,8 +129,8 @@ def measure(jobs: list[Job]) -> dict[str, Any]:
         "dp_dis": over([r["global"]["dp_dis"] for r in results]),
         "test": int(results[0]["global"]["examples"]),
         "minutes": float(np.mean([r["seconds"] for r in results])) / 60,
-        "still_rising": float(np.mean([flatness(curve(job)) for job in jobs])),
-        "curve": curve(jobs[0]),
+        "still_rising": float(np.mean([flatness(each) for each in curves])),
+        "curve": curves[0],
     }
 
 
@@ -164,20 +185,23 @@ def verdict(found: dict[str, dict[str, Any]]) -> list[str]:
     return lines
 
 
-def write(data: str, found: dict[str, dict[str, Any]], jobs: list[Job], output: Path, seconds: float) -> None:
+def write(
+    data: str, found: dict[str, dict[str, Any]], first: list[Job], then: list[Job], output: Path, whole: Config
+) -> None:
     """Write the page and the figures behind it."""
-    config = jobs[0].config
+    jobs, config = first + then, whole
     shown = {k: v for k, v in to_mapping(config).items() if k in ("data", "partition", "split", "model", "train")}
     shown["data"] = {k: v for k, v in shown["data"].items() if k not in ("root", "cache")}
     work = sum(RunDirectory(job.path).load_result()["seconds"] for job in jobs)
-    first = found["fedavg"]
+    plain, common = found["fedavg"], first[0].config.train.rounds
     lines = [
         f"# {data}: GLocalFair against others on pictures",
         "",
-        f"Made by `python experiments/faces.py {data}`: {len(jobs)} runs, {work / 60:.0f} minutes of one core each run "
-        f"after the other (last call {seconds / 60:.0f} minutes). {first['test']:,} test pictures that no client "
+        f"Made by `python experiments/faces.py {data}`: {len(jobs)} runs, {work / 60:.0f} minutes in all, each on one of "
+        f"2 cores. The first {common} of {whole.train.rounds} rounds are FedAvg's and common to all methods of a seed, "
+        f"the last {whole.train.rounds - common} are the method's own. {plain['test']:,} test pictures that no client "
         "holds; mean ± standard deviation over seeds, which draw clients, test set and weights anew. The excess is EOD "
-        f"minus the noise floor (about {figure(first['floor']['gender']['mean'])} for gender): what a perfectly fair "
+        f"minus the noise floor (about {figure(plain['floor']['gender']['mean'])} for gender): what a perfectly fair "
         "model would show on a test set of this size.",
         "",
         *table(found),
@@ -185,7 +209,7 @@ def write(data: str, found: dict[str, dict[str, Any]], jobs: list[Job], output: 
         *verdict(found),
         "",
         "FedAvg's validation accuracy by round (first seed): "
-        + ", ".join(f"{number}: {figure(accuracy)}" for number, _, accuracy in first["curve"])
+        + ", ".join(f"{number}: {figure(accuracy)}" for number, _, accuracy in plain["curve"])
         + ".",
         "",
         "The budget:",
@@ -247,13 +271,13 @@ def main() -> None:
         budget = Budget(None, overrides, seeds=1)
         temporary = Path(tempfile.mkdtemp())
         output, root = options.output or temporary, options.runs or temporary / "runs"
-    jobs = plan(options.data, budget, root)
-    decode(jobs[0].config)
-    begun = time.perf_counter()
-    executor.execute(jobs, options.workers, progress)
-    print()
-    found = {name: measure([job for job in jobs if job.label == name]) for name in METHODS}
-    write(options.data, found, jobs, output, time.perf_counter() - begun)
+    first, then = plan(options.data, budget, root)
+    decode(first[0].config)
+    for jobs in (first, then):
+        executor.execute(jobs, options.workers, progress)
+        print()
+    found = {name: measure([job for job in then if job.label == name], first) for name in METHODS}
+    write(options.data, found, first, then, output, load(options.data, budget.overrides, budget.name))
 
 
 if __name__ == "__main__":
