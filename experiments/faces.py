@@ -197,8 +197,8 @@ def write(
     lines = [
         f"# {data}: GLocalFair against others on pictures",
         "",
-        f"Made by `python experiments/faces.py {data}`: {len(jobs)} runs, {work / 60:.0f} minutes in all, each on one of "
-        f"2 cores. The first {common} of {whole.train.rounds} rounds are FedAvg's and common to all methods of a seed, "
+        f"Made by `python experiments/faces.py {data}`: {len(jobs)} runs of one core each, {work / 60:.0f} minutes in "
+        f"all. The first {common} of {whole.train.rounds} rounds are FedAvg's and common to all methods of a seed, "
         f"the last {whole.train.rounds - common} are the method's own. {plain['test']:,} test pictures that no client "
         "holds; mean ± standard deviation over seeds, which draw clients, test set and weights anew. The excess is EOD "
         f"minus the noise floor (about {figure(plain['floor']['gender']['mean'])} for gender): what a perfectly fair "
