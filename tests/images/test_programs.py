@@ -20,7 +20,7 @@ def program(path, monkeypatch):
 
 def test_the_study_of_faces_runs_and_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     faces = program("experiments/faces.py", monkeypatch)
-    monkeypatch.setattr(faces, "QUICK", {"data.rows": 160, "data.people": 60, "train.rounds": 1})
+    monkeypatch.setattr(faces, "QUICK", {"data.rows": 160, "data.people": 60, "train.rounds": 2})
     arguments = ["faces.py", "faces", "--quick", "--workers", "1", "--runs", str(tmp_path / "runs")]
     monkeypatch.setattr(sys, "argv", [*arguments, "--output", str(tmp_path)])
     faces.main()
@@ -40,10 +40,16 @@ def test_the_study_of_faces_runs_and_goes_on_where_it_stopped(tmp_path, monkeypa
 def test_the_budget_for_the_tables_has_three_seeds(monkeypatch, tmp_path):
     faces = program("experiments/faces.py", monkeypatch)
     for data in ("utkface", "celeba"):
-        jobs = faces.plan(data, faces.Budget("standard"), tmp_path)
-        seeds = {name: [job.repeat for job in jobs if job.label == name] for name in faces.METHODS}
+        first, then = faces.plan(data, faces.Budget("standard"), tmp_path)
+        seeds = {name: [job.repeat for job in then if job.label == name] for name in faces.METHODS}
         assert seeds["fedavg"] == seeds["glocalfair"] == [0, 1, 2]
         assert {"fairfed", "fedfb", "glocalfair-paper"} <= set(seeds)
+        for job in then:
+            begin = first[job.repeat]
+            assert job.config.model.warm_start == str(begin.path / "model.safetensors")
+            assert job.config.run.seed == begin.config.run.seed
+            slower = begin.config.train.lr_decay**begin.config.train.rounds
+            assert job.config.train.lr == pytest.approx(begin.config.train.lr * slower)
 
 
 def test_a_curve_that_still_rises_is_told(monkeypatch):
