@@ -33,6 +33,8 @@ class Network(Protocol):
     layout: Layout
     batched: bool
     """Whether clients may be trained together; False for models with state or randomness of their own."""
+    by_hand: bool
+    """Whether its pullback does without autograd, whose bookkeeping can then be left out altogether."""
     device: torch.device
     """Where it runs."""
 
@@ -57,7 +59,7 @@ def network(module: nn.Module) -> Network:
 class MLPNetwork:
     """The fused path: forward and backward of an `MLP` as batched matrix products."""
 
-    batched = True
+    batched = by_hand = True
 
     def __init__(self, module: MLP) -> None:
         self.layout = Layout.of(module)
@@ -111,6 +113,8 @@ class MLPNetwork:
 
 class ModuleNetwork:
     """Any `nn.Module` with one logit, by autograd; many clients at once through `torch.func.vmap`."""
+
+    by_hand = False
 
     def __init__(self, module: nn.Module) -> None:
         self.layout = Layout.of(module)

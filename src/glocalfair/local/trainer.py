@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -273,7 +273,7 @@ class _StageRun:
         """Run all steps; return each client's mean training loss on the way."""
         if self.players is not None:
             self.players.start(self.theta, self.extra)
-        with self._seeded():
+        with self._seeded(), torch.inference_mode() if self.trainer.network.by_hand else nullcontext():
             for step, batch in enumerate(self._batches()):
                 self._step(step, *batch)
         if self.players is not None:

@@ -36,7 +36,7 @@ class PictureNetwork:
     other, and BatchNorm's statistics would mix.
     """
 
-    batched = False
+    batched = by_hand = False
 
     def __init__(self, module: nn.Module) -> None:
         self.layout = Layout.of(module)
