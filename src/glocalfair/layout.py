@@ -79,14 +79,14 @@ class Layout:
                 outputs, inputs, height, width = shape
                 found[name] = part.view(*lead, outputs, height, width, inputs).movedim(-1, -3)
             else:
-                found[name] = part.view(*lead, *shape)
+                found[name] = part.view(lead + shape)
         return found
 
     def named(self, weights: Floats) -> dict[str, npt.NDArray[Any]]:
         """Return a vector's weights as named arrays, for others to read."""
         import torch
 
-        return {name: np.ascontiguousarray(view.numpy()) for name, view in self.views(torch.as_tensor(weights)).items()}
+        return {name: view.contiguous().numpy() for name, view in self.views(torch.as_tensor(weights)).items()}
 
     def join(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Floats:
         """Put named arrays into one vector: the way back from `named`."""

@@ -62,6 +62,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
+FORMAT = 2
+"""Of checkpoints: changes when the order of weights does."""
 _SMALL = 1024
 """Arrays of up to so many numbers are put side by side in a checkpoint."""
 
@@ -170,7 +172,7 @@ class RunDirectory:
             _to_disk(self.rounds)
 
         arrays: dict[str, np.ndarray[Any, Any]] = {"server": state.server.weights}
-        scalars: dict[str, Any] = {"round": state.round, "patience": state.patience}
+        scalars: dict[str, Any] = {"format": FORMAT, "round": state.round, "patience": state.patience}
         if math.isfinite(state.best_loss):
             scalars["best_loss"] = state.best_loss
         if state.diverged:
@@ -186,6 +188,11 @@ class RunDirectory:
     def load_state(self) -> SimulationState:
         """Read the checkpoint."""
         arrays, scalars = read_safetensors(self.checkpoint)
+        if scalars.get("format") != FORMAT:
+            raise GlocalfairError(
+                f"The checkpoint '{self.checkpoint}' is of another version of glocalfair. Continue with the one that wrote "
+                "it, or begin again."
+            )
         server = {name.partition("/")[2]: v for name, v in {**arrays, **scalars}.items() if name.startswith("server/")}
         try:
             return SimulationState(
@@ -277,7 +284,7 @@ def _pack_clients(
     alike: dict[tuple[str, Any, tuple[int, ...]], dict[str, np.ndarray[Any, Any]]] = {}
     for client, values in states.items():
         for key, value in values.items():
-            if isinstance(value, np.ndarray) and value.size <= _SMALL:
+            if isinstance(value, np.ndarray) and value.ndim and value.size <= _SMALL:
                 alike.setdefault((key, value.dtype, value.shape), {})[client] = value
             else:
                 _pack(f"client/{client}/", {key: value}, arrays, scalars)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from glocalfair import runs
 from glocalfair.config import build
 from glocalfair.engines.state import SimulationState
+from glocalfair.errors import GlocalfairError
 from glocalfair.runs import RunDirectory
 from glocalfair.types import ServerState
 
@@ -16,6 +19,7 @@ STATES = {
     "c": {"pressures": np.ones((2, 2)), "overall": np.array([0.5, np.nan])},
     "other shape": {"pressures": np.ones((1, 2))},
     "other type": {"pressures": np.ones((2, 2), dtype=np.float32)},
+    "no axis": {"pressures": np.array(3.0, dtype=np.float32)},
     "large": {"personal": np.random.default_rng(0).random(5000), "name": "x"},
 }
 
@@ -30,3 +34,12 @@ def test_client_states_come_back(tmp_path: Path) -> None:
         for key, value in values.items():
             np.testing.assert_array_equal(found[client][key], value)
             assert np.asarray(found[client][key]).dtype == np.asarray(value).dtype
+
+
+def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = RunDirectory.create(tmp_path / "run", build({}))
+    monkeypatch.setattr(runs, "FORMAT", 1)
+    directory.save_state(SimulationState(2, ServerState(np.ones(3))))
+    monkeypatch.undo()
+    with pytest.raises(GlocalfairError, match="another version"):
+        directory.load_state()

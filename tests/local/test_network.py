@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from glocalfair.layout import Layout
 from glocalfair.local.network import ModuleNetwork
 
 
@@ -67,3 +69,21 @@ def test_threads_do_not_see_each_others_weights(often: None) -> None:
     for (a, b), (c, d) in zip(alone, together, strict=True):
         assert torch.equal(a, c)
         assert torch.equal(b, d)
+
+
+def test_a_part_left_in_evaluation_mode_trains_from_the_first_step_on() -> None:
+    module = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.9), nn.Linear(4, 1))
+    module[1].eval()
+    network = ModuleNetwork(module)
+    theta, x = torch.randn(1, network.layout.size), torch.randn(1, 50, 4)
+    assert not torch.equal(outcome(network, theta, x)[0], network.logits(theta, x))
+
+
+def test_kernels_lie_channels_last_and_come_back() -> None:
+    layout = Layout.of(nn.Sequential(nn.Conv2d(3, 4, 2), nn.Conv1d(2, 2, 3)))
+    weights = np.random.default_rng(0).random(layout.size)
+    named = layout.named(weights)
+    np.testing.assert_array_equal(layout.join(named), weights)
+    np.testing.assert_array_equal(named["0.weight"].transpose(0, 2, 3, 1).ravel(), weights[:48])
+    kernel = layout.views(torch.as_tensor(weights))["0.weight"]
+    assert kernel.is_contiguous(memory_format=torch.channels_last)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -207,3 +209,15 @@ def test_models_with_state_of_their_own_are_trained_alone() -> None:
     statistics = result[0].weights[-1][net.layout.trainable :]
     assert not np.allclose(statistics, jobs(normed, plain)[0].weights[net.layout.trainable :])
     assert np.isfinite(result[0].weights[-1]).all()
+
+
+def test_a_client_with_broken_rows_does_not_reach_its_cohort() -> None:
+    model = module()
+    work = jobs(model, plain)
+    rows = trainer(model).rows
+    largest = max(work, key=lambda job: len(job.train))
+    broken = rows.x.clone()
+    broken[torch.as_tensor(largest.train)] = float("nan")
+    found = Trainer(trainer(model).network, replace(rows, x=broken)).train(work, SETTINGS)
+    for job, trained in zip(work, found, strict=True):
+        assert np.isfinite(trained.weights[0]).all() == (job is not largest)

@@ -20,7 +20,7 @@ MOST_EXAMPLES = 10**9
 MOST_LOSS = 1e12
 """No row has a higher loss: sums over a federation stay finite."""
 MOST_WEIGHT = 1e18
-"""No weight is larger: squares and sums stay finite in float32."""
+"""No weight is larger: its square stays finite in float32."""
 _LONGEST = 120
 COUNTS = ("totals", "group_counts", "group_rates")
 
@@ -148,7 +148,8 @@ def _too_far(updates: Sequence[ClientUpdate], old: Floats, max_norm: float) -> d
     if not updates or max_norm == 0:
         return {}
     norms = step_norms(updates, old)
-    limit = max_norm * (1 + squared(old) ** 0.5)
+    with np.errstate(over="ignore"):
+        limit = max_norm * (1 + squared(old) ** 0.5)
     # Of two steps nobody can say which is the usual one.
     median = float(np.median(norms)) if len(norms) > 2 else 0.0
     if median > 0:

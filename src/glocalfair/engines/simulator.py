@@ -302,9 +302,10 @@ class Simulator:
     def validate_all(self, models: Sequence[Floats]) -> list[dict[str, Any]]:
         """Validate several models: rows are gathered and counted for all of them at once."""
         f, rows = self.federation, self.validation
-        together = max(1, _TOGETHER // len(rows))
+        together = max(1, _TOGETHER // max(1, len(rows)))
         if len(models) > together:
-            return self.validate_all(models[:together]) + self.validate_all(models[together:])
+            parts = [models[i : i + together] for i in range(0, len(models), together)]
+            return [told for part in parts for told in self.validate_all(part)]
         logits, y = self.trainer.logits_of(models, rows), f.y[rows]
         accepted, count = logits > 0, len(models)
         owner, groups = np.repeat(np.arange(count), len(rows)), np.tile(f.groups[rows], (count, 1))

@@ -62,5 +62,6 @@ def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Iterable[
             np.add(generator.permutation(n), start, out=shuffled[at : at + n])
             at += n
     begin = epochs * first[client] + step // per_epoch[client] * held[client] + before
-    position = shuffled[begin[:, None] + np.arange(width)] * real
+    # Padding repeats a row of the client's own: what is not finite must not reach the others.
+    position = np.where(real, shuffled[begin[:, None] + np.arange(width)], first[client][:, None])
     return Schedule(position, real / filled[:, None], client, counts)

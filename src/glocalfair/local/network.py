@@ -181,7 +181,7 @@ class _Own:
     """A module that is called with weights from outside, as `torch.func.functional_call` does, with less ado."""
 
     def __init__(self, module: nn.Module) -> None:
-        self.module = module
+        self.module = module.train()
         for part in module.modules():
             if type(part) is nn.Linear:
                 part.forward = functools.partial(_linear, part)  # type: ignore[method-assign]

@@ -308,12 +308,12 @@ class _StageRun:
         """Yield rows, labels, room for logits, the weights of loss and mean, and the tilt of each step."""
         values = [self.rows, self.labels, self.logits, self.loss_weight, self.mean_weight, self.tilt]
         cut = [[None] * len(self.plan.active) if v is None else v.split(self.plan.active) for v in values]
-        for parts in zip(*cut, strict=True):
+        for step, parts in enumerate(zip(*cut, strict=True)):
             if self.trainer.network.batched:
                 yield parts
             else:
                 # Padding would enter BatchNorm's statistics, and costs as much as a row; one client alone needs none.
-                width = int((parts[4] > 0).sum())
+                width = int((self.plan.weight[step] > 0).sum())
                 yield tuple(part if part is None else part[:, :width] for part in parts)
 
     def _step(

@@ -208,7 +208,9 @@ class GLocalFair(Method):
             if rate not in CONSTRAINTS:
                 raise unknown("constraint", rate, CONSTRAINTS)
         return tuple(
-            CONSTRAINTS[rate](float(own.get(f"tau_{rate}", getattr(self, f"tau_{rate}"))), mode, self.protect or None)
+            CONSTRAINTS[rate](
+                float(own.get(f"tau_{rate}", getattr(self, f"tau_{rate}"))), mode, tuple(self.protect) or None
+            )
             for rate in chosen
         )
 
