@@ -190,8 +190,8 @@ class RunDirectory:
         arrays, scalars = read_safetensors(self.checkpoint)
         if scalars.get("format") != FORMAT:
             raise GlocalfairError(
-                f"The checkpoint '{self.checkpoint}' is of another version of glocalfair. Go on with the one that wrote "
-                "it, or begin again."
+                f"The checkpoint '{self.checkpoint}' is of another version of glocalfair. Go on with the one that "
+                "wrote it, or begin again."
             )
         server = {name.partition("/")[2]: v for name, v in {**arrays, **scalars}.items() if name.startswith("server/")}
         try:
