@@ -26,7 +26,9 @@ from glocalfair.compare import executor
 from glocalfair.compare.jobs import Job
 from glocalfair.config import Config, dump, load, to_mapping
 from glocalfair.data.registry import build_options, datasets
-from glocalfair.runs import RunDirectory
+from glocalfair.experiment import Experiment
+from glocalfair.metrics import eod, tables
+from glocalfair.runs import RunDirectory, read_safetensors
 
 RESULTS = Path(__file__).parent / "results"
 # Settings and the number of seeds. Methods for one attribute protect gender, the figure that is asked for.
@@ -109,10 +111,25 @@ def whole_curve(first: Job, then: Job) -> list[tuple[int, float, float]]:
     return curve(first) + [(first.config.train.rounds + number, *rest) for number, *rest in curve(then)]
 
 
+def on_training_rows(job: Job) -> dict[str, Any]:
+    """Return accuracy and EOD of a finished run on its clients' training pictures: all that constraints can see."""
+    ready = Experiment.prepare(job.config)
+    tensors, _ = read_safetensors(RunDirectory(job.path).model)
+    simulator, f = ready.simulator, ready.federation
+    rows = np.concatenate([client.train for client in f.clients])
+    accepted = simulator.trainer.logits(simulator.network.layout.join(tensors), rows) > 0
+    counts = tables(f.y[rows], accepted.astype(int), f.groups[rows], f.attributes)
+    return {
+        "accuracy": float(np.mean(accepted == f.y[rows])),
+        "eod": {a.name: float(eod(counts.table(a.name))[0]) for a in f.attributes},
+    }
+
+
 def measure(jobs: list[Job], beginnings: list[Job]) -> dict[str, Any]:
     """Put the runs of one method together: mean and standard deviation over seeds."""
     curves = [whole_curve(beginnings[job.repeat], job) for job in jobs]
     results = [RunDirectory(job.path).load_result() for job in jobs]
+    training = [on_training_rows(job) for job in jobs]
     attributes = [a for a in results[0]["global"]["eod"] if "×" not in a]
 
     def over(values: list[Any]) -> dict[str, float]:
@@ -129,6 +146,8 @@ def measure(jobs: list[Job], beginnings: list[Job]) -> dict[str, Any]:
         "excess": {a: over([r["global"]["excess"]["eod"][a] for r in results]) for a in attributes},
         "local_excess": {a: over([r["local"]["excess"]["eod"][a] for r in results]) for a in attributes},
         "dp_dis": over([r["global"]["dp_dis"] for r in results]),
+        "training_accuracy": over([t["accuracy"] for t in training]),
+        "training_eod": {a: over([t["eod"][a] for t in training]) for a in attributes},
         "test": int(results[0]["global"]["examples"]),
         "minutes": float(np.mean([r["seconds"] for r in results])) / 60,
         "still_rising": float(np.mean([flatness(each) for each in curves])),
@@ -156,13 +175,15 @@ def table(found: dict[str, dict[str, Any]]) -> list[str]:
     """Write the comparison as Markdown."""
     attributes = list(next(iter(found.values()))["eod"])
     head = ["method", "seeds", "accuracy"]
-    head += [f"{word} {a}" for a in attributes for word in ("EOD", "excess")] + ["DP-Dis", "positive", "minutes a run"]
+    head += [f"{word} {a}" for a in attributes for word in ("EOD", "excess")]
+    head += ["DP-Dis", "positive", "training: accuracy", "training: EOD gender", "minutes a run"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for method, told in found.items():
         cells = [method, str(told["seeds"]), spread(told["accuracy"])]
         for a in attributes:
             cells += [spread(told["eod"][a]), spread(told["excess"][a])]
-        cells += [spread(told["dp_dis"]), spread(told["positive_rate"]), f"{told['minutes']:.0f}"]
+        cells += [spread(told[key]) for key in ("dp_dis", "positive_rate", "training_accuracy")]
+        cells += [spread(told["training_eod"]["gender"]), f"{told['minutes']:.0f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -229,8 +250,6 @@ def write(
 
 def paper_size(data: str, rounds: int) -> None:
     """Run the paper's model on the paper's pictures and clients for a few rounds, with a few clients in each."""
-    from glocalfair.experiment import Experiment
-
     begun = time.perf_counter()
     few = [("train.rounds", rounds), ("run.evaluate_every", rounds), ("train.participation", SHARE[data])]
     config = load(data, few, "full")
