@@ -32,7 +32,7 @@ NOT_RUN = {
     "python experiments/faces.py celeba": "the same",
     "python experiments/faces.py utkface --paper": "the same",
     "python experiments/faces.py celeba --paper": "the same",
-    "python benchmarks/images.py": "it takes minutes; tests/images runs it in a tiny form",
+    "python benchmarks/images.py --steps 20 --turns 3": "it takes minutes; tests/images runs it in a tiny form",
     "python benchmarks/images.py --memory": "the same",
     "make docs": "it installs the tools; tests/docs/test_site.py builds the site",
     "pip install -c constraints.txt -e .": "it needs the network; the slow wheel test installs everything",
