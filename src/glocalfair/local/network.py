@@ -18,10 +18,9 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from glocalfair.errors import GlocalfairError
 from glocalfair.layout import Layout
 from glocalfair.models import MLP
-from glocalfair.vision.network import PictureNetwork, train_mode
+from glocalfair.vision.network import PictureNetwork, one_each, train_mode
 
 Pullback = Callable[[torch.Tensor], torch.Tensor]
 Layer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -135,13 +134,7 @@ class ModuleNetwork:
         return own
 
     def _call(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-        logits = self._own(values, x)
-        if logits.numel() != x.shape[0]:
-            raise GlocalfairError(
-                f"Binary classification only for now: the model must return one logit for each row. "
-                f"Got shape {tuple(logits.shape)} for {x.shape[0]} rows."
-            )
-        return logits.reshape(-1)
+        return one_each(self._own(values, x), x.shape[0])
 
     def _run(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
         if len(x) == 1:

@@ -29,6 +29,16 @@ def train_mode(module: nn.Module, rows: int) -> None:
                 layer.eval()
 
 
+def one_each(logits: torch.Tensor, rows: int) -> torch.Tensor:
+    """Return logits as a vector, if there is one for each row."""
+    if logits.numel() != rows:
+        raise GlocalfairError(
+            f"Binary classification only for now: the model must return one logit for each row. "
+            f"Got shape {tuple(logits.shape)} for {rows} rows."
+        )
+    return logits.reshape(-1)
+
+
 class PictureNetwork:
     """A module with convolutions and one logit; see `glocalfair.local.network.Network`.
 
@@ -60,13 +70,7 @@ class PictureNetwork:
     def _call(self, x: torch.Tensor) -> torch.Tensor:
         if x.dim() == 4:
             x = x.contiguous(memory_format=torch.channels_last)
-        logits: torch.Tensor = self.module(x)
-        if logits.numel() != len(x):
-            raise GlocalfairError(
-                f"Binary classification only for now: the model must return one logit for each row. "
-                f"Got shape {tuple(logits.shape)} for {len(x)} rows."
-            )
-        return logits.reshape(-1)
+        return one_each(self.module(x), len(x))
 
     def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
