@@ -103,20 +103,22 @@ class RunConfig:
     evaluate_every: int = 1
     dtype: Literal["float32", "float64"] = "float32"
     workers: int = 1
-    cohort: int = 64
-    """How many clients train together as one tensor program."""
-    checkpoint_every: int = 1
+    cohort: int = 128
+    """How many clients train together as one tensor program; fewer if the model is large."""
+    checkpoint_every: int = 0
+    """After how many rounds the state is saved; 0 = whenever a second has passed since the last time."""
     evaluate_clients: bool = True
     """Whether methods that look at client models (Gini) get each one's own EOD logged too."""
     device: str = "auto"
     """``"cpu"``, ``"cuda"``, ``"cuda:1"`` …; ``"auto"`` trains picture models on a GPU if there is one."""
 
     def __post_init__(self) -> None:
-        for name in ("evaluate_every", "workers", "cohort", "checkpoint_every"):
+        for name in ("evaluate_every", "workers", "cohort"):
             if getattr(self, name) < 1:
                 raise invalid(f"run.{name}", "a whole number of at least 1", getattr(self, name))
-        if self.seed < 0:
-            raise invalid("run.seed", "a whole number of at least 0", self.seed)
+        for name in ("seed", "checkpoint_every"):
+            if getattr(self, name) < 0:
+                raise invalid(f"run.{name}", "a whole number of at least 0", getattr(self, name))
 
 
 @dataclass(frozen=True)

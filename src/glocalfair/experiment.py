@@ -37,6 +37,8 @@ from glocalfair.types import Federation, Floats
 from glocalfair.vision.device import device_for
 from glocalfair.vision.pretrained import load_pretrained
 
+_SELDOM = 1.0
+"""Seconds between checkpoints, unless the user says how many rounds: to wait for the disk may take as long as a round."""
 OnRound = Callable[[Mapping[str, Any]], None]
 Engine = Callable[["Experiment", RunDirectory | None, SimulationState, OnRound | None], SimulationState]
 
@@ -131,6 +133,7 @@ class Experiment:
             directory.save_federation(vars(who_holds_what(self.federation)))
         if engine is not None:
             state = engine(self, directory, state, self._stopping(on_round, stop))
+        saved, every = time.perf_counter(), self.config.run.checkpoint_every
         with threads(simulator.network):
             while not simulator.finished(state):
                 started = time.perf_counter()
@@ -139,8 +142,10 @@ class Experiment:
                 stopped = stop is not None and stop() and not over
                 if directory is not None:
                     directory.append(record, round(time.perf_counter() - started, 6))
-                    if state.round % self.config.run.checkpoint_every == 0 or over or stopped:
+                    due = state.round % every == 0 if every else time.perf_counter() - saved >= _SELDOM
+                    if due or over or stopped:
                         directory.save_state(state)
+                        saved = time.perf_counter()
                 if on_round is not None:
                     on_round(record)
                 if stopped:

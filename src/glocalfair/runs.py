@@ -33,6 +33,11 @@ from glocalfair.types import Floats, ServerState, Value
 
 def jsonable(value: Any) -> Any:
     """Turn arrays, tuples and mappings into plain JSON values; NaN and infinity become null."""
+    # Most are of these kinds, and to ask whether something is a mapping takes long.
+    if type(value) in (str, int, bool, type(None)):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(k): jsonable(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from glocalfair.runs import RunDirectory
+
 from .invoke import SMALL, glocalfair, trained
 
 
@@ -117,7 +119,18 @@ def _stop_after(rounds: int, error: BaseException, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Progress, "update", update)
 
 
-@pytest.mark.parametrize("every", [1, 2, 10])
+@pytest.mark.parametrize(("seconds", "every", "saved"), [(60.0, 0, [5]), (0.0, 0, [1, 2, 3, 4, 5]), (60.0, 2, [2, 4, 5])])
+def test_a_checkpoint_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, every: int, saved: list[int]
+) -> None:
+    found = []
+    monkeypatch.setattr("glocalfair.experiment._SELDOM", seconds)
+    monkeypatch.setattr(RunDirectory, "save_state", lambda self, state: found.append(state.round))
+    trained(tmp_path / "run", "--set", f"run.checkpoint_every={every}", rounds=5)
+    assert found == saved
+
+
+@pytest.mark.parametrize("every", [0, 1, 2, 10])
 def test_resume_ends_where_an_uninterrupted_run_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:

@@ -111,7 +111,7 @@ def test_dropout_depends_on_seed_round_and_client_alone():
     torch.random.set_rng_state(before)
     for one, other in zip(forward, backward, strict=True):
         np.testing.assert_array_equal(one, other)
-    again = trainer.train([dataclasses.replace(jobs[0], round=2)], settings)[0].weights[0]
+    again = trainer.train([jobs[0]._replace(round=2)], settings)[0].weights[0]
     assert (again != forward[0]).any()
 
 

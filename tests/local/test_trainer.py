@@ -180,8 +180,8 @@ def test_proximal_term_by_hand() -> None:
     job = jobs(model, plain, ["c"])[0]
     settings = TrainingSettings(lr=0.1, momentum=0.0, epochs=1, batch_size=64)
     elsewhere = job.weights + 0.3
-    free = Job(**{**vars(job), "plan": (Stage(start=elsewhere),)})
-    held = Job(**{**vars(job), "plan": (Stage(start=elsewhere, proximal=2.0),)})
+    free = job._replace(plan=(Stage(start=elsewhere),))
+    held = job._replace(plan=(Stage(start=elsewhere, proximal=2.0),))
     without, with_term = (ours.train([j], settings)[0].weights[0] for j in (free, held))
     np.testing.assert_allclose(with_term, without - 0.1 * 2.0 * 0.3, atol=1e-12)
 
@@ -191,11 +191,11 @@ def test_class_weights() -> None:
     job = jobs(model, plain, ["a"])[0]
     y = trainer(model).rows.y[torch.as_tensor(job.train)].numpy().astype(int)
     counts = np.bincount(y)
-    explicit = Job(**{**vars(job), "plan": (Stage(sample_weight=(len(y) / (2 * counts))[y]),)})
+    explicit = job._replace(plan=(Stage(sample_weight=(len(y) / (2 * counts))[y]),))
     balanced = trainer(model, class_weight="balanced").train([job], SETTINGS)
     assert_equal(balanced, trainer(model).train([explicit], SETTINGS), 1e-12)
     given = trainer(model, class_weight=(1.0, 3.0)).train([job], SETTINGS)
-    explicit = Job(**{**vars(job), "plan": (Stage(sample_weight=np.array([1.0, 3.0])[y]),)})
+    explicit = job._replace(plan=(Stage(sample_weight=np.array([1.0, 3.0])[y]),))
     assert_equal(given, trainer(model).train([explicit], SETTINGS), 1e-12)
 
 

@@ -32,6 +32,7 @@ SMALL = [
     *("--set", "train.dropout=0.2"),
     *("--set", "train.batch_size=16"),
     *("--set", "train.lr=0.1"),
+    *("--set", "run.checkpoint_every=1"),
     *("--rounds", str(ROUNDS)),
 ]
 SAME = ("rounds.jsonl", "model.safetensors", "config.toml", "federation.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -21,7 +22,7 @@ def mean_loss(losses: Mapping[str, float], examples: Mapping[str, int]) -> float
     >>> mean_loss({"a": 1.0, "b": 2.0, "c": float("nan")}, {"a": 3, "b": 1, "c": 9})
     1.25
     """
-    finite = [name for name, loss in losses.items() if np.isfinite(loss)]
+    finite = [name for name, loss in losses.items() if math.isfinite(loss)]
     if not finite:
         return float("nan")
     return float(np.average([losses[name] for name in finite], weights=[examples[name] for name in finite]))
@@ -63,7 +64,7 @@ def divergence(
 
 def _blew_up(update: ClientUpdate, losses: Mapping[str, float], size: int) -> bool:
     """Whether a client's training went astray; what is no update at all is left to the checks of updates."""
-    if not np.abs(losses.get(str(update.client), 0.0)) <= LOSS:
+    if not abs(losses.get(str(update.client), 0.0)) <= LOSS:
         return True
     weights = update.weights
     usual = isinstance(weights, np.ndarray) and weights.ndim == 1 and weights.dtype.kind == "f"

@@ -48,19 +48,19 @@ def steps(rows: int, epochs: int, batch: int) -> int:
 
 def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Iterable[np.random.Generator]) -> Schedule:
     """Shuffle each client's rows once for each epoch and cut them into batches."""
-    held, counts = np.array(rows), np.array([steps(n, epochs, batch) for n in rows])
+    held = np.array(rows)
+    per_epoch = -(-held // batch)
+    counts = epochs * per_epoch
     step, client = np.nonzero(counts > np.arange(counts.max())[:, None])
-    width, per_epoch = min(batch, max(rows)), -(-held // batch)
+    width = min(batch, max(rows))
     # All batches of an epoch are full but the last.
     before = step % per_epoch[client] * batch
     filled = np.minimum(held[client] - before, width)
     real = np.arange(width) < filled[:, None]
-    first, shuffled = np.cumsum([0, *rows[:-1]]), np.zeros(epochs * held.sum() + width, dtype=np.int64)
-    at = 0
-    for n, start, generator in zip(rows, first.tolist(), generators, strict=True):
-        for _ in range(epochs):
-            np.add(generator.permutation(n), start, out=shuffled[at : at + n])
-            at += n
+    first = np.cumsum(held) - held
+    orders = [g.permutation(n) for n, g in zip(rows, generators, strict=True) for _ in range(epochs)]
+    shuffled = np.concatenate([*orders, np.zeros(width, dtype=np.int64)])
+    shuffled[: epochs * held.sum()] += np.repeat(first, epochs * held)
     begin = epochs * first[client] + step // per_epoch[client] * held[client] + before
     # Padding repeats a row of the client's own: what is not finite must not reach the others.
     position = np.where(real, shuffled[begin[:, None] + np.arange(width)], first[client][:, None])

@@ -17,33 +17,39 @@ _PIECE = 1 << 17
 class Optimiser:
     """Local optimiser state of a cohort; lives for one stage of training."""
 
-    def __init__(self, settings: TrainingSettings, theta: torch.Tensor, lr: torch.Tensor | float) -> None:
+    def __init__(self, settings: TrainingSettings, lr: torch.Tensor | float, again: int) -> None:
         self._settings = settings
-        self._theta = theta
         self._lr = lr
+        self._again = again
+        """How many clients take a second step: only they need a memory of the first."""
         self._steps = 0
-        adam = settings.optimizer == "adam"
-        self._first = torch.zeros_like(theta) if adam else None
-        self._second = torch.zeros_like(theta) if adam else None
+        self._first: torch.Tensor | None = None
+        self._second: torch.Tensor | None = None
 
-    def step(self, grad: torch.Tensor, active: int) -> None:
-        """Move the first `active` rows against their gradients."""
-        theta = self._theta[:active]
+    def step(self, theta: torch.Tensor, grad: torch.Tensor) -> None:
+        """Move the weights of those who still train, the first ones, against their gradients."""
+        active = len(theta)
         lr = self._lr[:active] if isinstance(self._lr, torch.Tensor) else self._lr
         if self._settings.weight_decay:
             grad = grad.add(theta, alpha=self._settings.weight_decay)
         self._steps += 1
-        if self._second is not None and self._first is not None:
-            state = theta, grad, self._first[:active], self._second[:active]
+        first = self._first
+        if first is not None and len(first) != active:
+            first = self._first = first[:active]
+        if self._settings.optimizer == "adam":
+            if first is None or self._second is None:
+                first, self._second = torch.zeros_like(theta), torch.zeros_like(theta)
+                self._first = first
+            state = theta, grad, first, self._second[:active]
             width = theta.shape[1] if theta.numel() <= _PIECE else max(1, _PIECE // active)
             for t, g, f, s in zip(*(each.split(width, 1) for each in state), strict=True):
                 self._adam(t, g, f, s, lr)
             return
-        if self._first is not None:
-            grad = self._first[:active].mul_(self._settings.momentum).add_(grad)
+        if first is not None:
+            grad = first.mul_(self._settings.momentum).add_(grad)
         elif self._settings.momentum:
             # Everybody takes the first step, and its gradient is the momentum.
-            self._first = grad.clone()
+            self._first = grad[: self._again].clone()
         _descend(theta, grad, lr)
 
     def _adam(

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +24,10 @@ from glocalfair.rng import generator, generators
 from glocalfair.types import Floats, Ints, LocalPlan, Stage, Trained, TrainingSettings
 from glocalfair.vision.augment import augmented
 from glocalfair.vision.device import on
+
+
+_TOGETHER = 1 << 24
+"""So many weights are trained together at most: many clients at once save calls, which large models hardly notice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +70,7 @@ def rows_of(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
+class Job(NamedTuple):
     """One client's work in a round."""
 
     client: str
@@ -86,7 +89,8 @@ class Trainer:
     Attributes
     ----------
     cohort
-        How many clients train together at most. How clients are grouped depends on their sizes and names alone.
+        How many clients train together at most, of large models fewer. How clients are grouped depends on the model
+        and on their sizes and names alone.
     workers
         Threads that train groups side by side; never changes a result.
     class_weight
@@ -95,7 +99,7 @@ class Trainer:
 
     network: Network
     rows: Rows
-    cohort: int = 64
+    cohort: int = 128
     workers: int = 1
     class_weight: tuple[float, float] | str | None = None
     chunk: int = 4096
@@ -145,7 +149,7 @@ class Trainer:
         by_shape: dict[tuple[Hashable, ...], list[int]] = {}
         for i in sorted(range(len(jobs)), key=lambda i: (-len(jobs[i].train), jobs[i].client)):
             by_shape.setdefault(tuple(_shape(stage) for stage in jobs[i].plan), []).append(i)
-        size = self.cohort if self.network.batched else 1
+        size = max(1, min(self.cohort, _TOGETHER // self.network.layout.size)) if self.network.batched else 1
         return [same[i : i + size] for same in by_shape.values() for i in range(0, len(same), size)]
 
     def _train_group(self, jobs: list[Job], settings: TrainingSettings) -> list[Trained]:
@@ -253,7 +257,8 @@ class _StageRun:
         lr: torch.Tensor | float = settings.lr * scales[0]
         if len(set(scales)) > 1:
             lr = settings.lr * torch.tensor(scales, dtype=dtype).unsqueeze(1)
-        self.optimiser = Optimiser(settings, self.theta, lr)
+        self.optimiser = Optimiser(settings, lr, again=self.plan.active[1] if len(self.plan.active) > 1 else 0)
+        self._moving = self.theta, self.extra
         self.proximal = torch.tensor([stage.proximal for stage in stages], dtype=dtype).unsqueeze(1)
         self.has_proximal = bool((self.proximal != 0).any())
         self.players: Players | None = None
@@ -328,9 +333,9 @@ class _StageRun:
     ) -> None:
         active = len(rows)
         x = self._inputs(rows)
-        theta, extra = (
-            (self.theta, self.extra) if active == len(self.theta) else (self.theta[:active], self.extra[:active])
-        )
+        if active != len(self._moving[0]):
+            self._moving = self.theta[:active], self.extra[:active]
+        theta, extra = self._moving
         logits, pullback = self.trainer.network.forward(theta, extra, x)
         seen.copy_(logits)
         probability = torch.sigmoid(logits)
@@ -342,7 +347,7 @@ class _StageRun:
         grad = pullback(slope)
         if self.has_proximal:
             grad += self.proximal[:active] * (theta - self.anchor[:active])
-        self.optimiser.step(grad, active)
+        self.optimiser.step(theta, grad)
         if self.players is not None:
             self.players.observe(step, self.theta, self.extra, active)
 
