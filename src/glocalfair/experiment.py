@@ -38,7 +38,7 @@ from glocalfair.vision.device import device_for
 from glocalfair.vision.pretrained import load_pretrained
 
 _SELDOM = 1.0
-"""Seconds between checkpoints, unless the user says how many rounds: to wait for the disk may take as long as a round."""
+"""Seconds between checkpoints, unless the user counts in rounds: to wait for the disk may take as long as a round."""
 OnRound = Callable[[Mapping[str, Any]], None]
 Engine = Callable[["Experiment", RunDirectory | None, SimulationState, OnRound | None], SimulationState]
 

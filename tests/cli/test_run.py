@@ -119,7 +119,7 @@ def _stop_after(rounds: int, error: BaseException, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Progress, "update", update)
 
 
-@pytest.mark.parametrize(("seconds", "every", "saved"), [(60.0, 0, [5]), (0.0, 0, [1, 2, 3, 4, 5]), (60.0, 2, [2, 4, 5])])
+@pytest.mark.parametrize(("seconds", "every", "saved"), [(60, 0, [5]), (0, 0, [1, 2, 3, 4, 5]), (60, 2, [2, 4, 5])])
 def test_a_checkpoint_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, every: int, saved: list[int]
 ) -> None:

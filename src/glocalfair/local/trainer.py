@@ -25,7 +25,6 @@ from glocalfair.types import Floats, Ints, LocalPlan, Stage, Trained, TrainingSe
 from glocalfair.vision.augment import augmented
 from glocalfair.vision.device import on
 
-
 _TOGETHER = 1 << 24
 """So many weights are trained together at most: many clients at once save calls, which large models hardly notice."""
 
