@@ -27,8 +27,11 @@ class _Key(ISeedSequence):
         return self._words
 
 
-def _key(seed: int, purpose: Iterable[int | str]) -> bytes:
-    text = "\x1f".join([str(int(seed)), *[f"{type(part).__name__}:{part}" for part in purpose]])
+def _text(purpose: Iterable[int | str]) -> str:
+    return "".join(f"\x1f{type(part).__name__}:{part}" for part in purpose)
+
+
+def _key(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
@@ -40,18 +43,24 @@ def generator(seed: int, *purpose: int | str) -> np.random.Generator:
     >>> bool((a == b).all())
     True
     """
-    return np.random.Generator(np.random.Philox(_Key(_key(seed, purpose))))  # type: ignore[arg-type]  # the stubs know SeedSequence alone
+    return np.random.Generator(np.random.Philox(_Key(_key(f"{int(seed)}{_text(purpose)}"))))  # type: ignore[arg-type]  # the stubs know SeedSequence alone
 
 
-def generators(seed: int, purposes: Iterable[Iterable[int | str]]) -> Iterator[np.random.Generator]:
-    """Yield `generator` of each purpose, to be used before the next: one object with ever other keys is soon made.
+def generators(
+    seed: int, before: Iterable[int | str], names: Iterable[str], after: Iterable[int | str]
+) -> Iterator[np.random.Generator]:
+    """Yield ``generator(seed, *before, name, *after)`` for each name, to be used before the next.
 
-    >>> [g.integers(100) == generator(0, 3, name).integers(100) for g, name in zip(generators(0, [(3, "a")]), "a")]
-    [np.True_]
+    One object with ever other keys is sooner made.
+
+    >>> many = generators(0, [3], ["a", "b"], ["batches"])
+    >>> [g.integers(100) == generator(0, 3, name, "batches").integers(100) for g, name in zip(many, "ab")]
+    [np.True_, np.True_]
     """
+    head, tail = f"{int(seed)}{_text(before)}\x1fstr:", _text(after)
     source = np.random.Philox(_Key(bytes(16)))  # type: ignore[arg-type]
     fresh, result = source.state, np.random.Generator(source)
-    for purpose in purposes:
-        key = np.frombuffer(_key(seed, purpose), "<u8")
+    for name in names:
+        key = np.frombuffer(_key(f"{head}{name}{tail}"), "<u8")
         source.state = {**fresh, "state": {**fresh["state"], "key": key}}
         yield result

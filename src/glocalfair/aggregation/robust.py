@@ -37,8 +37,8 @@ def step_norms(updates: Sequence[ClientUpdate], old: Floats) -> Floats:
         # In pieces: little memory, and sums of sums lose little in float32.
         for start in range(0, len(old), _CHUNK):
             part = slice(start, start + _CHUNK)
-            for k, update in enumerate(updates):
-                squares[k] += squared(update.weights[part] - old[part])
+            before = old[part]
+            squares += [squared(update.weights[part] - before) for update in updates]
     return np.sqrt(squares)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ class Expected:
     def payload(self, payload: Mapping[str, Value], examples: int, once: bool = False) -> str | None:
         """Return why a payload is not what the method declares, or None."""
         declared = self._declared[once]
+        if type(payload) is dict and not payload and not declared:
+            return None
         if not isinstance(payload, Mapping) or set(payload) != set(declared):
             sent = sorted(map(_shown, payload)) if isinstance(payload, Mapping) else type(payload).__name__
             return f"a payload of {_shown(sent)}, expected {list(declared)}"
@@ -151,13 +154,12 @@ def _too_far(updates: Sequence[ClientUpdate], old: Floats, max_norm: float) -> d
     with np.errstate(over="ignore"):
         limit = max_norm * (1 + squared(old) ** 0.5)
     # Of two steps nobody can say which is the usual one.
-    median = float(np.median(norms)) if len(norms) > 2 else 0.0
+    median = statistics.median(norms.tolist()) if len(norms) > 2 else 0.0
     if median > 0:
         limit = min(limit, max_norm * median)
     return {
-        update.client: f"a step of length {norm:.3g}, the limit is {limit:.3g}"
-        for update, norm in zip(updates, norms, strict=True)
-        if not norm <= limit
+        updates[k].client: f"a step of length {norms[k]:.3g}, the limit is {limit:.3g}"
+        for k in np.flatnonzero(~(norms <= limit)).tolist()
     }
 
 
@@ -189,7 +191,7 @@ def _shown(value: object) -> str:
 
 
 def _whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return type(value) is int or isinstance(value, np.integer)
 
 
 def foreign(state: SimulationState, fresh: SimulationState, rounds: int) -> str | None:

@@ -44,6 +44,7 @@ from glocalfair.types import (
 )
 
 _EMPTY: Log = {}
+_MANY = 10_000
 _TOGETHER = 1 << 20
 """So many predictions are counted at a time."""
 
@@ -90,8 +91,9 @@ class Simulator:
     def infos(self) -> dict[str, ClientInfo]:
         """What each client said when it enrolled."""
         infos = {name: self.method.enrol(self.data(client)) for name, client in self.clients.items()}
-        # With very many clients most of them do not come up again for long.
-        self._data.clear()
+        if len(infos) > _MANY:
+            # Most of them do not come up again for long.
+            self._data.clear()
         for name, info in infos.items():
             reason = self.expected.enrolment(info)
             if reason is not None:

@@ -19,8 +19,9 @@ import torch
 from torch import nn
 
 from glocalfair.layout import Layout
+from glocalfair.local.rowwise import rowwise
 from glocalfair.models import MLP
-from glocalfair.vision.network import PictureNetwork, one_each, train_mode
+from glocalfair.vision.network import PictureNetwork, gradients, one_each, train_mode
 
 Pullback = Callable[[torch.Tensor], torch.Tensor]
 Layer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -111,7 +112,10 @@ class MLPNetwork:
 
 
 class ModuleNetwork:
-    """Any `nn.Module` with one logit, by autograd; many clients at once through `torch.func.vmap`."""
+    """Any `nn.Module` with one logit, by autograd; many clients at once through `torch.func.vmap`.
+
+    A module that is `rowwise` needs no `vmap`.
+    """
 
     by_hand = False
 
@@ -124,6 +128,7 @@ class ModuleNetwork:
         random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
         # Under vmap a dropout mask or a running statistic would depend on who shares the batch.
         self.batched = not random and not any(True for _ in module.buffers())
+        self.rowwise = self.batched and rowwise(module)
 
     @property
     def _own(self) -> _Own:
@@ -142,6 +147,11 @@ class ModuleNetwork:
         result: torch.Tensor = self._of_all(values, x)
         return result
 
+    def _rows(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        """Do what `_run` does with a module that is `rowwise`."""
+        rows = x.shape[0] * x.shape[1]
+        return one_each(self._own(values, x), rows).view(x.shape[:2])
+
     def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
         names = self.layout.names[: self.layout.trainable_tensors]
@@ -151,15 +161,14 @@ class ModuleNetwork:
         if own.normalises or not own.module.training:
             train_mode(own.module, x.shape[1])
         with torch.enable_grad():
-            logits = self._run(values, x)
+            logits = self._rows(values, x) if self.rowwise else self._run(values, x)
         buffers = [values[name] for name in self.layout.names[len(names) :]]
         if buffers:
             extra.copy_(self.layout.joined(buffers, lead=1))
         leaves = [values[name] for name in names]
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
-            grads = torch.autograd.grad(logits, leaves, slope)
-            return self.layout.joined(grads, lead=1)
+            return self.layout.joined(gradients(logits, slope, leaves), lead=1)
 
         return logits.detach(), pullback
 
@@ -197,6 +206,9 @@ class _Own:
 
 
 def _linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
-    """Do what the layer does: `vmap` takes its one operation apart into half a dozen slow ones."""
-    product = torch.matmul(x, layer.weight.mT)
-    return product if layer.bias is None else product + layer.bias
+    """Do what the layer does, for weights of one client or of all; `vmap` would take its one operation apart."""
+    weight, bias = layer.weight, layer.bias
+    if weight.dim() == 3 and bias is not None:
+        return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
+    product = torch.matmul(x, weight.mT)
+    return product if bias is None else product + bias

@@ -225,7 +225,7 @@ class _StageRun:
             [len(job.train) for job in jobs],
             epochs,
             settings.batch_size,
-            generators(jobs[0].seed, ((job.round, job.client, "batches", number) for job in jobs)),
+            generators(jobs[0].seed, [jobs[0].round], [job.client for job in jobs], ["batches", number]),
         )
         dtype = trainer.dtype
 
@@ -234,7 +234,7 @@ class _StageRun:
             return torch.as_tensor(np.concatenate(values)[self.plan.position], dtype=dtype)
 
         self.rows = in_order([job.train for job in jobs], torch.int64)
-        self.labels = trainer.rows.y[self.rows]
+        self.labels = trainer.rows.y.index_select(0, self.rows.flatten()).view(self.rows.shape)
         self.mean_weight = torch.as_tensor(self.plan.weight, dtype=dtype)
         self.loss_weight = self.mean_weight
         self.logits = torch.zeros_like(self.mean_weight)
