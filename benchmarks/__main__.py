@@ -37,7 +37,7 @@ def quick() -> dict[str, Part]:
     return {
         "rounds": lambda: rounds.lines(CASES, 6, 1, flower=False),
         "cost": lambda: cost.lines(9, 400, 1),
-        "server": lambda: server.lines(4_000_000, 10, 1),
+        "server": lambda: server.lines(server.RESNET34, 4, 3),
         "seeds": lambda: seeds.lines(1, 4, 1),
         "scale": lambda: scale.growth((1_000, 10_000), 6, 1),
         "exponents": lambda: scale.exponents(2, 1),
@@ -50,7 +50,7 @@ def tiny() -> dict[str, Part]:
     small = [Case(case.name, 4, 2, case.exponent, rows=600) for case in CASES[-1:]]
     return {
         "rounds": lambda: rounds.lines(small, 4, 1, flower=False),
-        "server": lambda: server.lines(1_100_000, 2, 1),
+        "server": lambda: server.lines(1_100_000, 2, 2),
         "start": lambda: startup.lines(1),
     }
 
@@ -99,7 +99,7 @@ def about() -> str:
     import torch
 
     from glocalfair import __version__
-    from glocalfair.compare.executor import cores
+    from glocalfair.cores import cores
 
     model = "unknown processor"
     info = Path("/proc/cpuinfo")

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -54,37 +58,79 @@ def pictures(rows: int, clients: int = 4) -> Federation:
     )
 
 
-def main(kind: str, method: str, rounds: str, rows: str) -> None:
-    """Train and report the time of a round."""
-    torch.set_num_threads(1)
+METHODS = ("fedavg", "glocalfair", "glocalfair-paper")
+
+
+class Relay:
+    """Lets threads work one at a time, in turns: what disturbs the machine for a second disturbs all of them."""
+
+    def __init__(self, runners: int) -> None:
+        self._turn = [threading.Semaphore(0) for _ in range(runners)]
+        self._running = list(range(runners))
+        self._turn[0].release()
+
+    def wait(self, runner: int) -> None:
+        """Wait for one's turn."""
+        self._turn[runner].acquire()
+
+    def next(self, runner: int, finished: bool = False) -> None:
+        """Give the turn to the next one."""
+        place = self._running.index(runner)
+        if finished:
+            self._running.remove(runner)
+        if self._running:
+            self._turn[self._running[(place + (not finished)) % len(self._running)]].release()
+
+
+def prepared(kind: str, method: str, rounds: int, rows: int) -> Experiment:
+    """Build a run on pictures or on Adult."""
     values: dict[str, Any] = {
-        "train": {"rounds": int(rounds), "participation": 1.0, "epochs": 1},
+        "train": {"rounds": rounds, "participation": 1.0, "epochs": 1},
         "method": {"name": method},
     }
     if kind == "pictures":
         # As the experiments on pictures that come with the package: clients' own models are not measured every round.
         config = build({**values, "data": {"name": "own"}, "run": {"evaluate_clients": False}})
-        ready = Experiment.prepare(config, pictures(int(rows)), Small)
-    else:
-        data = {"data": {"name": "adult"}, "partition": {"name": "dirichlet", "clients": 8}}
-        config = build({**values, **data})
-        ready = Experiment.prepare(config)
-    laps = Laps()
-    with tempfile.TemporaryDirectory() as folder:
-        directory = RunDirectory.create(Path(folder) / "run", config)
-        laps.mark()
-        ready.complete(directory, on_round=lambda record: laps.mark())
+        return Experiment.prepare(config, pictures(rows), Small)
+    return Experiment.prepare(
+        build({**values, "data": {"name": "adult"}, "partition": {"name": "dirichlet", "clients": 8}})
+    )
+
+
+def main(kind: str, rounds: str, rows: str) -> None:
+    """Train with each method, round by round in turn, and report the time of a round."""
+    torch.set_num_threads(1)
+    relay, laps = Relay(len(METHODS)), [Laps(time.thread_time) for _ in METHODS]
+
+    def run(number: int) -> None:
+        relay.wait(number)
+        try:
+            ready = prepared(kind, METHODS[number], int(rounds), int(rows))
+
+            def on_round(record: Mapping[str, Any]) -> None:
+                laps[number].mark()
+                relay.next(number)
+                relay.wait(number)
+
+            with tempfile.TemporaryDirectory() as folder:
+                directory = RunDirectory.create(Path(folder) / "run", ready.config)
+                laps[number].mark()
+                ready.complete(directory, on_round=on_round)
+        finally:
+            relay.next(number, finished=True)
+
+    with ThreadPoolExecutor(len(METHODS)) as pool:
+        list(pool.map(run, range(len(METHODS))))
     # GLocalFair's dual starts to move after a sixth of the rounds: only then does it cost what it costs.
-    report(laps.median(skip=max(2, int(rounds) // 3)))
+    found = [each.median(skip=max(2, int(rounds) // 3)) for each in laps]
+    report(found[0], methods={name: asdict(seconds) for name, seconds in zip(METHODS, found, strict=True)})
 
 
 def lines(rounds: int, rows: int, repetitions: int) -> Iterator[Line]:
     """Compare on a table and on pictures."""
     for kind, name in (("adult", "Adult, 8 clients"), ("pictures", f"{rows:,} pictures, 4 clients")):
-        found: dict[str, list[dict[str, Any]]] = {"fedavg": [], "glocalfair": [], "glocalfair-paper": []}
-        for _ in range(repetitions):
-            for method, results in found.items():
-                results.append(measure("cost", kind, method, rounds, rows))
+        turns = [measure("cost", kind, rounds, rows)["methods"] for _ in range(repetitions)]
+        found = {method: [turn[method] for turn in turns] for method in METHODS}
         detail = ", ".join(f"{method} {1000 * middle(results):.0f} ms" for method, results in found.items())
         yield Line("2 GLocalFair", f"GLocalFair / FedAvg, {name}", ratio(found["glocalfair"], found["fedavg"]),
                    target=1.5, better="less", note=f"CPU a round: {detail}")  # fmt: skip

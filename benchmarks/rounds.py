@@ -14,7 +14,8 @@ from benchmarks.processes import PEERS, measure
 from benchmarks.table import Line, middle, ratio
 from benchmarks.work import Case, Work, make
 
-PFL = {"mlp": (4, 10, 10), "module": (1.3, 6, 6)}
+PFL = {"mlp": (4, 10, 10), "module": (1.3, 6, 6), "vmap": (1.3, 6, 6)}
+NAMES = {"mlp": "MLP", "module": "own module of linear layers", "vmap": "any module (vmap)"}
 FLOWER = (6, 30, 30)
 Results = dict[str, list[dict[str, Any]]]
 
@@ -22,12 +23,12 @@ Results = dict[str, list[dict[str, Any]]]
 def engines(flower: bool) -> list[str]:
     """Name what can be measured: the peers need their own environment. Without Flower it is the short form."""
     peers = ["pfl", *(["flower"] if flower else [])] if PEERS.exists() else []
-    return ["mlp", "module", *(["loop"] if flower else []), "loader", *peers]
+    return [*NAMES, *(["loop"] if flower else []), "loader", *peers]
 
 
 def once(engine: str, path: Path, case: Case, rounds: int) -> dict[str, Any]:
     """Measure one engine once."""
-    if engine in ("mlp", "module"):
+    if engine in NAMES:
         return measure("ours", path, rounds, case.per_round, engine)
     if engine in ("loop", "loader"):
         return measure("loops", path, engine)
@@ -64,11 +65,10 @@ def compared(case: Case, rounds: int, repetitions: int, flower: bool) -> Results
 
 def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) -> Iterator[Line]:
     """Compare on every case."""
-    names = {"mlp": "MLP", "module": "any module"}
     for number, case in enumerate(cases):
         found = compared(case, rounds, repetitions, flower)
         seconds = ", ".join(f"{name} {1000 * middle(r):.0f} ms" for name, r in found.items())
-        for kind, name in names.items():
+        for kind, name in NAMES.items():
             if "pfl" in found:
                 target = PFL[kind][number]
                 yield Line("1 rounds", f"{name}: pfl-research / ours, {case.name}", ratio(found["pfl"], found[kind]),

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from benchmarks.clock import Laps, report, tree_cpu
 from benchmarks.processes import measure
 from benchmarks.table import Line, middle, ratio
-from glocalfair.compare.executor import cores
+from glocalfair.cores import cores
 
 METHODS = "fedavg,qffl,gifair,fairfed,fedfb,glocalfair"
 

@@ -157,6 +157,17 @@ class ClientData:
         parts = [self.groups[:, [a]] == np.arange(len(attribute.values)) for a, attribute in enumerate(self.attributes)]
         return np.concatenate(parts, 1).astype(float) if parts else np.zeros((len(self), 0))
 
+    @cached_property
+    def _with_label(self) -> dict[tuple[int, ...], tuple[npt.NDArray[np.bool_], Floats]]:
+        return {}
+
+    def with_label(self, labels: tuple[int, ...]) -> tuple[npt.NDArray[np.bool_], Floats]:
+        """Say which rows have one of these labels, and how many of them each column of `members` holds."""
+        if labels not in self._with_label:
+            rows = np.isin(self.y, labels)
+            self._with_label[labels] = rows, rows @ self.members
+        return self._with_label[labels]
+
 
 @dataclass(frozen=True, eq=False)
 class ClientInfo:

@@ -27,7 +27,7 @@ def test_violation_on_the_whole_batch_is_the_true_violation_and_moves_lambda() -
     logits = torch.tensor(np.random.default_rng(2).normal(size=(1, 60)))
     y = ours.rows.y[rows]
     weight = torch.full((1, 60), 1 / 60, dtype=torch.float64)
-    slope = players.play(torch.zeros(1, 60, dtype=torch.float64), logits, torch.sigmoid(logits), y, rows, weight, 1)
+    slope = players.play(torch.zeros(1, 60, dtype=torch.float64), logits, torch.sigmoid(logits), rows, weight)
     assert (slope == 0).all(), "λ is 0 in the first step, so the θ-player sees no constraint"
     positive, accepted = (y[0] == 1).numpy(), (logits[0] > 0).numpy()
     women = (ours.rows.members[rows[0], 1] == 1).numpy()
@@ -55,7 +55,7 @@ def test_slope_is_the_gradient_of_the_proxy_lagrangian() -> None:
         (multiplier[0] * value).sum().backward()
         weight = torch.full((1, 60), 1 / 60, dtype=torch.float64)
         zero = torch.zeros(1, 60, dtype=torch.float64)
-        slope = players.play(zero, logits.detach(), torch.sigmoid(logits).detach(), y, rows, weight, 1)
+        slope = players.play(zero, logits.detach(), torch.sigmoid(logits).detach(), rows, weight)
         np.testing.assert_allclose(slope, logits.grad, atol=1e-12)
 
 

@@ -148,7 +148,8 @@ def inequality(weights: Floats, points: int, origin: Floats | None = None) -> tu
     # The factor behind 2/3 is what evenly drawn values have on average when there are few of them.
     within = 2 / 3 * room * (b.count - 1) / (b.count - 1 / 3)
     before = np.cumsum(b.count) - b.count
-    between = float((2 * before + b.count - size) @ sums)
+    # No product of vectors: for it a BLAS wakes its threads, which then wait busily while the next model is read.
+    between = float(((2 * before + b.count - size) * sums).sum())
     # Whether one bucket's values lie evenly is a guess; it must not matter. Thousands of guesses cancel.
     suspect = np.flatnonzero(_uneven(b, share) | (room > TOLERANCE / 20 * between))
     order = suspect[np.argsort(room[suspect], kind="stable")]

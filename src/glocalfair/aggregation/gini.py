@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 
 from glocalfair.aggregation import buckets
+from glocalfair.cores import cores
 from glocalfair.types import Floats
 
 _CHUNK = 1 << 20
 _MANY = 1 << 20
+_SIDE_BY_SIDE = 4
+"""Each needs memory of its own: little for buckets, a copy of the model where only sorting helps."""
 
 
 def inequality(weights: Floats, points: int = 11, origin: Floats | None = None) -> tuple[float, Floats]:
@@ -29,6 +34,24 @@ def inequality(weights: Floats, points: int = 11, origin: Floats | None = None) 
             return found
     ordered = sorted_magnitudes(weights if origin is None else weights - origin)
     return gini(ordered), lorenz(ordered, points)
+
+
+def inequalities(
+    models: Sequence[Floats], points: int = 11, origin: Floats | None = None
+) -> list[tuple[float, Floats]]:
+    """Return `inequality` of several models: large ones side by side, on all cores (but no more than four).
+
+    >>> [round(value, 4) for value, _ in inequalities([np.array([-2.0, 1.0, 1.0]), np.ones(3)])]
+    [0.1667, 0.0]
+    """
+
+    def one(model: Floats) -> tuple[float, Floats]:
+        return inequality(model, points, origin)
+
+    if all(len(model) < _MANY for model in models):
+        return [one(model) for model in models]
+    with ThreadPoolExecutor(min(cores(), _SIDE_BY_SIDE)) as pool:
+        return list(pool.map(one, models))
 
 
 def sorted_magnitudes(weights: Floats) -> Floats:

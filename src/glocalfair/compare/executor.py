@@ -15,6 +15,7 @@ from typing import Any
 from glocalfair import config as configuration
 from glocalfair.compare import worker
 from glocalfair.compare.jobs import Job
+from glocalfair.cores import cores
 from glocalfair.errors import GlocalfairError, invalid
 from glocalfair.runs import RunDirectory
 from glocalfair.stopping import waiting_for_later
@@ -34,13 +35,6 @@ class Status:
 
 
 OnProgress = Callable[[Status], None]
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def execute(jobs: Sequence[Job], workers: int | None = None, on_progress: OnProgress | None = None) -> None:

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from glocalfair.local.constraints import Constraint, column_names
 from glocalfair.types import ClientData, Floats
@@ -49,13 +48,6 @@ class DualSettings:
     clip: float
 
 
-def counted(constraint: Constraint, data: ClientData) -> npt.NDArray[np.bool_]:
-    """Return which examples the constraint's rate counts: the positives for FNR, the negatives for FPR."""
-    # A comparison for each label is several times as fast as np.isin.
-    rows: npt.NDArray[np.bool_] = np.logical_or.reduce([data.y == label for label in constraint.labels])
-    return rows
-
-
 @dataclass(frozen=True, eq=False)
 class Deviation:
     """A constraint on a client's rows.
@@ -79,16 +71,13 @@ class Deviation:
     reference: float
 
 
-def deviation(
-    constraint: Constraint, data: ClientData, members: Floats, logits: Floats, reference: float | None
-) -> Deviation:
+def deviation(constraint: Constraint, data: ClientData, logits: Floats, reference: float | None) -> Deviation:
     """Measure a constraint with true predictions.
 
     ``deviation``: a group's rate minus the reference (None: the client's own overall rate). ``absolute``: rate − τ.
     """
-    rows = counted(constraint, data)
+    rows, size = data.with_label(constraint.labels)
     accepted = rows & (logits > 0)
-    size = rows @ members
     own = constraint.constant + constraint.sign * float(accepted.sum()) / max(int(rows.sum()), 1)
     if constraint.mode == "absolute":
         reference = constraint.tau
@@ -97,7 +86,7 @@ def deviation(
     names = [name for name, _ in column_names(data.attributes)]
     covered = np.array([constraint.attributes is None or name in constraint.attributes for name in names], dtype=bool)
     known = np.where((size > 0) & covered, size, np.nan)
-    rate = constraint.constant + constraint.sign * (accepted @ members) / known
+    rate = constraint.constant + constraint.sign * (accepted @ data.members) / known
     value = rate - reference
     attributes = max(1, len(data.attributes if constraint.attributes is None else constraint.attributes))
     shared = 0.0 if constraint.mode == "absolute" else (own - reference) * (1 - 1 / attributes)
@@ -131,7 +120,6 @@ def coefficients(
     constraints: Sequence[Constraint],
     pressures: Floats,
     data: ClientData,
-    members: Floats,
     clip: float,
     moving_reference: bool,
 ) -> Floats:
@@ -142,17 +130,17 @@ def coefficients(
     """
     result = np.zeros(len(data))
     for constraint, pressure in zip(constraints, pressures, strict=True):
-        rows = counted(constraint, data)
+        rows, size = data.with_label(constraint.labels)
         if not rows.any():
             continue
-        share = members[rows] @ pressure
+        share = data.members[rows] @ pressure
         if moving_reference and constraint.mode == "deviation":
-            share = share - pressure @ (rows @ members) / rows.sum()
+            share = share - pressure @ size / rows.sum()
         result[rows] += constraint.sign * share
     return np.clip(result, -clip, clip)
 
 
-def multipliers(constraint: Constraint, pressure: Floats, data: ClientData, members: Floats) -> Floats:
+def multipliers(constraint: Constraint, pressure: Floats, data: ClientData) -> Floats:
     """Return λ_g = p_g D_g / n, the Lagrange multipliers of the rates."""
-    value: Floats = pressure * (counted(constraint, data) @ members) / max(len(data), 1)
+    value: Floats = pressure * data.with_label(constraint.labels)[1] / max(len(data), 1)
     return value

@@ -137,41 +137,41 @@ class Players:
         slope: torch.Tensor,
         logits: torch.Tensor,
         probability: torch.Tensor,
-        y: torch.Tensor,
         rows: torch.Tensor,
         mean_weight: torch.Tensor,
-        active: int,
     ) -> torch.Tensor:
         """Return d loss / d logits with the constraints' part and move λ; both players use the same iterate."""
-        members = self.rows.members.index_select(0, rows.reshape(-1)).view(*rows.shape, -1)
+        active = rows.shape[0]
+        cells = self._cells(rows)
         scale = mean_weight * self.size[:active]
         coefficient = self.coefficient[:active]
-        violation = self._smooth(
-            _violation(coefficient, self.offset[:active], (logits > 0) * scale, y, members), active
-        )
+        violation = self._smooth(_violation(coefficient, self.offset[:active], (logits > 0) * scale, cells), active)
         objective, multiplier = self._multipliers(active)
         if self.game.proxy == "sigmoid":
-            combined = torch.einsum("km,kmyc->kcy", multiplier, coefficient)
-            tilt = _of_label(torch.bmm(members, combined), y)
+            combined = torch.bmm(multiplier.unsqueeze(1), coefficient)
+            tilt = torch.bmm(cells, combined.mT).squeeze(2)
             if self.game.clip is not None:
                 limit = self.game.clip / self.size[:active]
                 tilt = torch.maximum(torch.minimum(tilt, limit), -limit)
-            extra = scale * tilt * probability * (1 - probability)
+            # scale · tilt · p · (1 − p)
+            extra: torch.Tensor = torch.ops.aten.sigmoid_backward.default(tilt.mul_(scale), probability)
         else:
-            each = torch.einsum("kmyc,kbc->kmby", coefficient, members)
-            each = each.gather(3, y.long()[:, None, :, None].expand(*each.shape[:3], 1)).squeeze(3)
+            each = torch.bmm(coefficient, cells.mT)
             up = torch.einsum("km,kmb->kb", multiplier, each.clamp(min=0))
             down = torch.einsum("km,kmb->kb", multiplier, each.clamp(max=0))
             extra = scale * (up * (logits > -1) + down * (logits < 1))
         self._move(violation, objective, multiplier, active)
         return objective * slope + extra
 
+    def _cells(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return which cell of the table (label, column) each row belongs to: ``[clients, batch, cells]``."""
+        return self.rows.cells.index_select(0, rows.flatten()).view(*rows.shape, -1)
+
     def _smooth(self, violation: torch.Tensor, active: int) -> torch.Tensor:
         """Average what the λ-player sees; corrected for the start at 0, so the first step sees its own batch."""
         self.steps += 1
         forget = 1 - 2 / (self.game.window + 1)
-        self.seen[:active] = forget * self.seen[:active] + (1 - forget) * violation
-        return self.seen[:active] / (1 - forget**self.steps)
+        return self.seen[:active].lerp_(violation, 1 - forget) / (1 - forget**self.steps)
 
     def _multipliers(self, active: int) -> tuple[torch.Tensor | float, torch.Tensor]:
         if self.game.solver == "lagrangian":
@@ -215,11 +215,11 @@ class Players:
         """Judge the iterates of some clients on their held-out rows."""
         rows, weight = self.held_out[who], self.held_weight[who]
         logits = self.network.logits(self.thetas[slot][who], self.rows.inputs(rows))
-        y, members = self.rows.y[rows], self.rows.members[rows]
+        y = self.rows.y[rows]
         loss = (weight * (torch.nn.functional.softplus(logits) - y * logits)).sum(1)
         present = (weight > 0) & (logits > 0)
         violation = _violation(
-            self.check_coefficient[who], self.check_offset[who], present.to(logits.dtype), y, members
+            self.check_coefficient[who], self.check_offset[who], present.to(logits.dtype), self._cells(rows)
         )
         self.losses[slot, who] = loss.cpu().numpy()
         self.objectives[slot, who] = self.objective[who].cpu().numpy()
@@ -255,25 +255,18 @@ class Players:
 
 
 def _violation(
-    coefficient: torch.Tensor,
-    offset: torch.Tensor,
-    predicted: torch.Tensor,
-    y: torch.Tensor,
-    members: torch.Tensor,
+    coefficient: torch.Tensor, offset: torch.Tensor, predicted: torch.Tensor, cells: torch.Tensor
 ) -> torch.Tensor:
     """Return g ``[clients, constraints]`` from weighted positive predictions ``[clients, batch]``."""
-    by_label = torch.stack([predicted * (1 - y), predicted * y], 1)
-    table = torch.bmm(by_label, members)
-    return torch.einsum("kmyc,kyc->km", coefficient, table) + offset
-
-
-def _of_label(values: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Pick from ``[clients, batch, 2]`` the entry of each example's label."""
-    return torch.where(y > 0.5, values[..., 1], values[..., 0])
+    table = torch.bmm(predicted.unsqueeze(1), cells)
+    return torch.baddbmm(offset.unsqueeze(1), table, coefficient.mT).squeeze(1)
 
 
 def _stack(compiled: Sequence[Compiled], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Put the clients' constraints side by side; a shorter list is padded with constraints that always hold."""
+    """Put the clients' constraints side by side; a shorter list is padded with constraints that always hold.
+
+    Coefficients are ``[clients, constraints, cells]``, the cells of label 0 before those of label 1.
+    """
     most = max(len(c.names) for c in compiled)
     columns = compiled[0].coefficient.shape[1:] if most else (2, 1)
     coefficient = torch.zeros(len(compiled), most, *columns, dtype=dtype)
@@ -281,4 +274,4 @@ def _stack(compiled: Sequence[Compiled], dtype: torch.dtype) -> tuple[torch.Tens
     for k, c in enumerate(compiled):
         coefficient[k, : len(c.names)] = torch.as_tensor(c.coefficient)
         offset[k, : len(c.names)] = torch.as_tensor(c.offset)
-    return coefficient, offset
+    return coefficient.flatten(2), offset

@@ -28,13 +28,13 @@ class Optimiser:
 
     def step(self, theta: torch.Tensor, grad: torch.Tensor) -> None:
         """Move the weights of those who still train, the first ones, against their gradients."""
-        active = len(theta)
+        active = theta.shape[0]
         lr = self._lr[:active] if isinstance(self._lr, torch.Tensor) else self._lr
         if self._settings.weight_decay:
             grad = grad.add(theta, alpha=self._settings.weight_decay)
         self._steps += 1
         first = self._first
-        if first is not None and len(first) != active:
+        if first is not None and first.shape[0] != active:
             first = self._first = first[:active]
         if self._settings.optimizer == "adam":
             if first is None or self._second is None:

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,12 @@ class Rows:
     x: torch.Tensor
     y: torch.Tensor
     members: torch.Tensor
+
+    @cached_property
+    def cells(self) -> torch.Tensor:
+        """`members` of those with label 0 and, side by side with them, of those with label 1: a game's table."""
+        positive = self.y.unsqueeze(1)
+        return torch.cat([self.members * (1 - positive), self.members * positive], 1)
 
     def inputs(self, rows: torch.Tensor) -> torch.Tensor:
         """Gather inputs for row numbers of any shape; pictures become floats in [−1, 1]."""
@@ -330,9 +337,9 @@ class _StageRun:
         mean_weight: torch.Tensor,
         tilt: torch.Tensor | None,
     ) -> None:
-        active = len(rows)
+        active = rows.shape[0]
         x = self._inputs(rows)
-        if active != len(self._moving[0]):
+        if active != self._moving[0].shape[0]:
             self._moving = self.theta[:active], self.extra[:active]
         theta, extra = self._moving
         logits, pullback = self.trainer.network.forward(theta, extra, x)
@@ -340,9 +347,10 @@ class _StageRun:
         probability = torch.sigmoid(logits)
         slope = (probability - y).mul_(weight)
         if tilt is not None:
-            slope += tilt * probability * (1 - probability)
+            # tilt · p · (1 − p) in one operation.
+            slope += torch.ops.aten.sigmoid_backward.default(tilt, probability)
         if self.players is not None:
-            slope = self.players.play(slope, logits, probability, y, rows, mean_weight, active)
+            slope = self.players.play(slope, logits, probability, rows, mean_weight)
         grad = pullback(slope)
         if self.has_proximal:
             grad += self.proximal[:active] * (theta - self.anchor[:active])

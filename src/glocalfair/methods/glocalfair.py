@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from glocalfair.aggregation.favour import favour
-from glocalfair.aggregation.gini import inequality
+from glocalfair.aggregation.gini import inequalities
 from glocalfair.errors import GlocalfairError, invalid, unknown
 from glocalfair.local import anchored
 from glocalfair.local.anchored import DualSettings
@@ -250,21 +250,21 @@ class GLocalFair(Method):
         references = self._references(broadcast, own, state) if known else None
         if self.dual == "game":
             return (Stage(), Stage(game=self._game(constraints, data, references), epochs=self.game_epochs))
-        members, dual = data.members, self._dual(received.rounds)
-        pressures = np.asarray(state.get("pressures", np.zeros((len(constraints), members.shape[1]))))
+        dual = self._dual(received.rounds)
+        pressures = np.asarray(state.get("pressures", np.zeros((len(constraints), data.members.shape[1]))))
         if known:
             assert received.logits is not None
-            measured = [self._measure(c, data, members, received.logits, references) for c in constraints]
+            measured = [self._measure(c, data, received.logits, references) for c in constraints]
             moves = zip(constraints, pressures, measured, strict=True)
             pressures = np.array([anchored.ascend(*each, dual) for each in moves])
         tilt = anchored.coefficients(
-            constraints, pressures, data, members, dual.clip, moving_reference=self.reference == "local"
+            constraints, pressures, data, dual.clip, moving_reference=self.reference == "local"
         )
         forces = zip(constraints, pressures, strict=True)
         notes = {
             "pressures": pressures,
             "violations": self._held_out(constraints, received, references, known),
-            "multipliers": np.array([anchored.multipliers(c, pressure, data, members) for c, pressure in forces]),
+            "multipliers": np.array([anchored.multipliers(c, pressure, data) for c, pressure in forces]),
         }
         return (Stage(probability_coefficient=tilt, notes=notes),)
 
@@ -276,12 +276,11 @@ class GLocalFair(Method):
         self,
         constraint: Constraint,
         data: ClientData,
-        members: Floats,
         logits: Floats,
         references: Mapping[str, float] | None,
     ) -> anchored.Deviation:
         reference = None if references is None else references[constraint.rate]
-        return anchored.deviation(constraint, data, members, logits, reference)
+        return anchored.deviation(constraint, data, logits, reference)
 
     def _held_out(
         self,
@@ -295,10 +294,7 @@ class GLocalFair(Method):
         columns = len(column_names(received.data.attributes))
         if not known or data is None or logits is None:
             return np.full((len(constraints), columns), np.nan)
-        members = data.members
-        return np.array(
-            [anchored.violation(c, self._measure(c, data, members, logits, references)) for c in constraints]
-        )
+        return np.array([anchored.violation(c, self._measure(c, data, logits, references)) for c in constraints])
 
     def _overall(self, received: Received) -> Floats:
         """Return the client's own FNR, FPR and positive rate under the received model; NaN where undefined."""
@@ -336,7 +332,7 @@ class GLocalFair(Method):
         if self._needs_totals:
             payload["totals"] = totals = received.totals
         if self.gini_by == "client":
-            payload["gini"], _ = self._inequality(trained.weights[-1], received.weights, received.trainable)
+            payload["gini"], _ = self._inequality([trained.weights[-1]], received.weights, received.trainable)[0]
         notes = plan[0].notes
         kept = {**state, **{key: notes[key] for key in notes if key == "pressures"}}
         if self._needs_totals:
@@ -400,8 +396,7 @@ class GLocalFair(Method):
             # A Gini coefficient lies between 0 and 1: a client that invents one gains e^γ at most.
             values = np.clip(column(updates, "gini"), 0, 1)
         else:
-            # One client after the other, so that no sorted copies pile up.
-            measured = [self._inequality(u.weights, state.weights, context.trainable) for u in updates]
+            measured = self._inequality([u.weights for u in updates], state.weights, context.trainable)
             values = np.array([value for value, _ in measured])
             told = {"lorenz": {n: np.round(curve, 4).tolist() for n, (_, curve) in zip(names, measured, strict=True)}}
         examples = np.array([u.examples for u in updates], dtype=float)
@@ -414,13 +409,15 @@ class GLocalFair(Method):
             **told,
         }
 
-    def _inequality(self, trained: Floats, received: Floats | None, trainable: int | None) -> tuple[float, Floats]:
-        """Return Gini coefficient and Lorenz curve of a client's model: the same on the client as on the server."""
+    def _inequality(
+        self, trained: Sequence[Floats], received: Floats | None, trainable: int | None
+    ) -> list[tuple[float, Floats]]:
+        """Return Gini coefficient and Lorenz curve of clients' models: the same on the client as on the server."""
         origin = None
         if self.gini_of == "update":
             assert received is not None
             origin = received[:trainable]
-        return inequality(trained[:trainable], origin=origin)
+        return inequalities([weights[:trainable] for weights in trained], origin=origin)
 
     def combined(self, old: Floats, updates: Sequence[ClientUpdate], share: Floats, context: RoundContext) -> Floats:
         """See `Method.combined`; the literal form of eq. 18 takes steps that do not sum to 1."""
