@@ -133,10 +133,10 @@ def coefficients(
         rows, size = data.with_label(constraint.labels)
         if not rows.any():
             continue
-        share = data.members[rows] @ pressure
+        share = data.members @ pressure
         if moving_reference and constraint.mode == "deviation":
             share = share - pressure @ size / rows.sum()
-        result[rows] += constraint.sign * share
+        result += constraint.sign * np.where(rows, share, 0.0)
     return np.clip(result, -clip, clip)
 
 

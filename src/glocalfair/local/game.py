@@ -17,7 +17,7 @@ import torch
 from glocalfair.local import dual
 from glocalfair.local.constraints import Compiled, Constraint, compile_constraints
 from glocalfair.local.iterates import choose
-from glocalfair.types import Attribute, Ints, Value
+from glocalfair.types import Attribute, Floats, Ints, Value
 
 if TYPE_CHECKING:
     from glocalfair.local.network import Network
@@ -99,6 +99,8 @@ class Players:
         self.held_out = torch.zeros(len(train), max(len(r) for r in held_out), dtype=torch.int64)
         self.held_weight = torch.zeros(self.held_out.shape, dtype=dtype)
         for k, r in enumerate(held_out):
+            # Padding is a row of the client's own: what is not finite must not reach the others.
+            self.held_out[k] = int(r[0])
             self.held_out[k, : len(r)] = torch.as_tensor(r)
             self.held_weight[k, : len(r)] = 1 / len(r)
         clients, m = self.offset.shape
@@ -108,14 +110,15 @@ class Players:
         self.seen = torch.zeros(clients, m, dtype=dtype)
         self.steps = 0
         # Marks follow each client's own steps, so that it keeps the same iterates whoever trains beside it.
-        parts = np.arange(1, self.game.snapshots + 1)
-        self.marks = -(-parts[:, None] * steps[None, :] // self.game.snapshots) - 1
-        slots = self.game.snapshots + 1
+        self.marks: dict[int, list[tuple[int, Ints]]] = {}
+        for slot in range(1, self.game.snapshots + 1):
+            last = -(-slot * steps // self.game.snapshots) - 1
+            for step in np.unique(last).tolist():
+                self.marks.setdefault(step, []).append((slot, np.flatnonzero(last == step)))
         self.thetas: list[torch.Tensor] = []
-        self.losses = np.zeros((slots, clients))
         self.objective = torch.ones(clients, dtype=dtype)
-        self.objectives = np.ones((slots, clients))
-        self.violations = np.zeros((slots, clients, m))
+        self.objectives = np.ones((self.game.snapshots + 1, clients))
+        self.violations = np.zeros((self.game.snapshots + 1, clients, m))
         self.chosen: list[int] = []
 
     def _compile(self, game: Game, rows: Ints) -> Compiled:
@@ -127,10 +130,6 @@ class Players:
     def start(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
         """Take the model before the first constrained step as the first candidate."""
         self.thetas = [torch.cat([theta, extra], 1) for _ in range(self.game.snapshots + 1)]
-        everybody = np.arange(len(theta))
-        for slot in range(len(self.thetas)):
-            if slot == 0 or (self.marks[slot - 1] < 0).any():
-                self._snapshot(slot, everybody)
 
     def play(
         self,
@@ -206,31 +205,30 @@ class Players:
         if self.game.theta_radius is not None:
             norm = theta[:active].norm(dim=1, keepdim=True)
             theta[:active] *= (self.game.theta_radius / norm).clamp(max=1)
-        for slot in np.flatnonzero((self.marks == step).any(1)):
-            who = np.flatnonzero(self.marks[slot] == step)
-            self.thetas[slot + 1][who] = torch.cat([theta[who], extra[who]], 1)
-            self._snapshot(int(slot) + 1, who)
+        for slot, who in self.marks.get(step, ()):
+            self.thetas[slot][who] = torch.cat([theta[who], extra[who]], 1)
+            self.objectives[slot, who] = self.objective[who].cpu().numpy()
 
-    def _snapshot(self, slot: int, who: Ints) -> None:
-        """Judge the iterates of some clients on their held-out rows."""
-        rows, weight = self.held_out[who], self.held_weight[who]
-        logits = self.network.logits(self.thetas[slot][who], self.rows.inputs(rows))
-        y = self.rows.y[rows]
-        loss = (weight * (torch.nn.functional.softplus(logits) - y * logits)).sum(1)
-        present = (weight > 0) & (logits > 0)
-        violation = _violation(
-            self.check_coefficient[who], self.check_offset[who], present.to(logits.dtype), self._cells(rows)
-        )
-        self.losses[slot, who] = loss.cpu().numpy()
-        self.objectives[slot, who] = self.objective[who].cpu().numpy()
-        self.violations[slot, who] = violation.cpu().numpy()
+    def _judge(self) -> Floats:
+        """Measure all candidates on their clients' held-out rows; return the losses ``[candidates, clients]``."""
+        x, y, cells = self.rows.inputs(self.held_out), self.rows.y[self.held_out], self._cells(self.held_out)
+        losses = []
+        for slot, theta in enumerate(self.thetas):
+            logits = self.network.logits(theta, x)
+            loss = self.held_weight * (torch.nn.functional.softplus(logits) - y * logits)
+            present = ((self.held_weight > 0) & (logits > 0)).to(logits.dtype)
+            violation = _violation(self.check_coefficient, self.check_offset, present, cells)
+            self.violations[slot] = violation.cpu().numpy()
+            losses.append(loss.sum(1).cpu().numpy())
+        return np.array(losses, dtype=float)
 
     def choose(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
         """Replace each client's weights by its chosen iterate."""
+        losses = self._judge()
         worst = np.maximum(self.violations, 0).max(2, initial=0.0)
         for k, random in enumerate(self.generators):
             pick = choose(
-                self.losses[:, k], worst[:, k], self.game.iterate, self.game.tolerance, random, self.objectives[:, k]
+                losses[:, k], worst[:, k], self.game.iterate, self.game.tolerance, random, self.objectives[:, k]
             )
             self.chosen.append(pick)
             theta[k], extra[k] = self.thetas[pick][k].split([theta.shape[1], extra.shape[1]])
