@@ -22,7 +22,7 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 def full() -> dict[str, Part]:
     """All of it: about half an hour on two idle cores."""
     return {
-        "rounds": lambda: rounds.lines(CASES, 12, 3, flower=True),
+        "rounds": lambda: rounds.lines(CASES, 16, 5, flower=True),
         "cost": lambda: cost.lines(30, 2000, 3),
         "server": lambda: server.lines(server.RESNET34, 30, 3),
         "seeds": lambda: seeds.lines(10, 30, 1),

@@ -25,6 +25,7 @@ from glocalfair.local.network import Network
 from glocalfair.local.trainer import Job, Trainer, rows_of
 from glocalfair.methods.base import Method
 from glocalfair.metrics import eod, tables
+from glocalfair.metrics.counts import intersection
 from glocalfair.metrics.tables import Tables
 from glocalfair.privacy import NoiseSource, PrivacyConfig, privatise, seeded_normal, spent
 from glocalfair.rng import generator
@@ -110,6 +111,13 @@ class Simulator:
         """Row numbers of all validation parts."""
         parts = [c.validation for c in self.clients.values()]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    @cached_property
+    def _validation_cells(self) -> tuple[Ints, int]:
+        """Where `Tables.counts` counts each validation row that is rejected, and how many cells there are."""
+        f, rows = self.federation, self.validation
+        codes, groups = intersection(f.groups[rows], f.attributes)
+        return 4 * codes + 2 * f.y[rows], 4 * len(groups.values)
 
     def data(self, client: Client, part: Literal["train", "validation"] = "train") -> ClientData:
         """Return what the method may know of a client; kept, because it is the same in every round."""
@@ -310,8 +318,9 @@ class Simulator:
             return [told for part in parts for told in self.validate_all(part)]
         logits, y = self.trainer.logits_of(models, rows), f.y[rows]
         accepted, count = logits > 0, len(models)
-        owner, groups = np.repeat(np.arange(count), len(rows)), np.tile(f.groups[rows], (count, 1))
-        counts = tables(np.tile(y, count), accepted.ravel().astype(int), groups, f.attributes, owner, count)
+        cells, size = self._validation_cells
+        found = np.bincount((accepted + cells + size * np.arange(count)[:, None]).ravel(), minlength=size * count)
+        counts = Tables(f.attributes, found.reshape(count, size // 4, 2, 2))
         gaps = {a.name: eod(counts.table(a.name)).tolist() for a in f.attributes}
         figures = zip(
             np.mean(np.logaddexp(0, logits) - y * logits, axis=1).tolist(),

@@ -122,9 +122,8 @@ class Players:
         self.chosen: list[int] = []
 
     def _compile(self, game: Game, rows: Ints) -> Compiled:
-        index = torch.as_tensor(rows)
-        y, members = self.rows.y[index], self.rows.members[index]
-        counts = torch.stack([(1 - y) @ members, y @ members]).double().cpu().numpy()
+        cells = self.rows.cells.index_select(0, torch.as_tensor(rows, device=self.rows.cells.device))
+        counts = cells.sum(0, dtype=torch.float64).view(2, -1).cpu().numpy()
         return compile_constraints(game.constraints, counts, game.attributes, game.references, game.shrinkage)
 
     def start(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
