@@ -57,6 +57,11 @@ class Layout:
         """Number of entries in all."""
         return sum(self.sizes)
 
+    def parted(self) -> tuple[Layout, Layout]:
+        """Return the layouts of what is trained and of the buffers behind it."""
+        n = self.trainable_tensors
+        return Layout(self.names[:n], self.shapes[:n], n), Layout(self.names[n:], self.shapes[n:], 0)
+
     def flatten(self, module: torch.nn.Module) -> torch.Tensor:
         """Copy a module's weights into one vector."""
         tensors = dict(module.named_parameters()) | dict(module.named_buffers())

@@ -10,6 +10,8 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from glocalfair.errors import GlocalfairError
+from glocalfair.local import mapping
+from glocalfair.local import network as generic
 from glocalfair.local.network import ModuleNetwork
 from glocalfair.local.rowwise import rowwise
 
@@ -68,14 +70,20 @@ def hooked() -> nn.Module:
 NO["hook"] = hooked()
 
 
+@pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("name", [*YES, *NO])
-def test_equals_functional_call(name: str) -> None:
+def test_equals_functional_call(name: str, fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert mapping.FAST, "a new torch: see whether glocalfair.local.mapping can follow it"
+    for place in (mapping, generic):
+        monkeypatch.setattr(place, "FAST", fast)
     torch.manual_seed(0)
     module = {**YES, **NO}[name].double()
     network = ModuleNetwork(module)
     assert network.rowwise == rowwise(module) == (name in YES)
     theta = torch.randn(N, network.layout.size, dtype=torch.float64)
     x = torch.randn(N, N, N, dtype=torch.float64)
+    # The first call goes through `vmap`, later ones through what lies beneath it.
+    outcome(network, theta, x)
     logits, gradient = outcome(network, theta, x)
     for k in range(N):
         leaf = theta[k].clone().requires_grad_()

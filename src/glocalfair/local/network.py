@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from glocalfair.layout import Layout
+from glocalfair.local.mapping import FAST, linear, mapped
 from glocalfair.local.rowwise import rowwise
 from glocalfair.models import MLP
 from glocalfair.vision.network import PictureNetwork, gradients, one_each, train_mode
@@ -124,10 +125,11 @@ class ModuleNetwork:
         self.device = next(module.parameters()).device
         self.module = module
         self._of_thread = threading.local()
-        self._of_all = torch.func.vmap(self._call)
+        self._mapped_before = False
         random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
         # Under vmap a dropout mask or a running statistic would depend on who shares the batch.
         self.batched = not random and not any(True for _ in module.buffers())
+        self._trained, self._buffers = self.layout.parted()
         self.rowwise = self.batched and rowwise(module)
 
     @property
@@ -144,7 +146,11 @@ class ModuleNetwork:
     def _run(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
         if len(x) == 1:
             return self._call({name: value[0] for name, value in values.items()}, x[0]).unsqueeze(0)
-        result: torch.Tensor = self._of_all(values, x)
+        if self._mapped_before:
+            return mapped(self._call, values, x)
+        # The first time, and always with another torch: `vmap` checks what it is given, and loads what it needs.
+        result: torch.Tensor = torch.func.vmap(self._call)(values, x)
+        self._mapped_before = FAST
         return result
 
     def _rows(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -154,21 +160,19 @@ class ModuleNetwork:
 
     def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
-        names = self.layout.names[: self.layout.trainable_tensors]
-        views = self.layout.views(torch.cat([theta, extra], 1) if extra.shape[1] else theta)
-        values = {name: view.detach().requires_grad_(name in names) for name, view in views.items()}
         own = self._own
         if own.normalises or not own.module.training:
             train_mode(own.module, x.shape[1])
+        leaf = theta.detach().requires_grad_()
         with torch.enable_grad():
-            logits = self._rows(values, x) if self.rowwise else self._run(values, x)
-        buffers = [values[name] for name in self.layout.names[len(names) :]]
-        if buffers:
-            extra.copy_(self.layout.joined(buffers, lead=1))
-        leaves = [values[name] for name in names]
+            values = self._trained.views(leaf)
+            if extra.shape[1]:
+                # BatchNorm's statistics are written straight into it.
+                values |= self._buffers.views(extra)
+            logits = self._rows(values, x) if self.rowwise and x.dim() == 3 else self._run(values, x)
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
-            return self.layout.joined(gradients(logits, slope, leaves), lead=1)
+            return gradients(logits, slope, [leaf])[0]
 
         return logits.detach(), pullback
 
@@ -206,9 +210,5 @@ class _Own:
 
 
 def _linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
-    """Do what the layer does, for weights of one client or of all; `vmap` would take its one operation apart."""
-    weight, bias = layer.weight, layer.bias
-    if weight.dim() == 3 and bias is not None:
-        return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
-    product = torch.matmul(x, weight.mT)
-    return product if bias is None else product + bias
+    """Do what the layer does, for weights of one client or of all."""
+    return linear(x, layer.weight, layer.bias)

@@ -66,9 +66,7 @@ class PictureNetwork:
         tensors = dict(module.named_parameters()) | dict(module.named_buffers())
         self._tensors = [tensors[name] for name in self.layout.names]
         self._gradient: torch.Tensor | None = None
-        trained = self.layout.trainable_tensors
-        self._trained = Layout(self.layout.names[:trained], self.layout.shapes[:trained], trained)
-        self._buffers = Layout(self.layout.names[trained:], self.layout.shapes[trained:], 0)
+        self._trained, self._buffers = self.layout.parted()
 
     def _bind(self, flat: torch.Tensor, extra: torch.Tensor | None = None) -> None:
         """Make `flat` (trained weights, then buffers unless they come as `extra`) the module's tensors."""
