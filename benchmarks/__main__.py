@@ -19,10 +19,10 @@ Part = Callable[[], Iterator[Line]]
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
-def full() -> dict[str, Part]:
+def full(cases: Sequence[Case]) -> dict[str, Part]:
     """All of it: about half an hour on two idle cores."""
     return {
-        "rounds": lambda: rounds.lines(CASES, 16, 5, flower=True),
+        "rounds": lambda: rounds.lines(cases, 16, 5, flower=True),
         "cost": lambda: cost.lines(30, 2000, 3),
         "server": lambda: server.lines(server.RESNET34, 30, 3),
         "seeds": lambda: seeds.lines(10, 30, 1),
@@ -32,10 +32,10 @@ def full() -> dict[str, Part]:
     }
 
 
-def quick() -> dict[str, Part]:
+def quick(cases: Sequence[Case]) -> dict[str, Part]:
     """The same in short: under three minutes on two idle cores. Flower's simulation starts too slowly for that."""
     return {
-        "rounds": lambda: rounds.lines(CASES, 6, 1, flower=False),
+        "rounds": lambda: rounds.lines(cases, 6, 1, flower=False),
         "cost": lambda: cost.lines(9, 400, 1),
         "server": lambda: server.lines(server.RESNET34, 4, 3),
         "seeds": lambda: seeds.lines(1, 4, 1),
@@ -45,9 +45,9 @@ def quick() -> dict[str, Part]:
     }
 
 
-def tiny() -> dict[str, Part]:
+def tiny(cases: Sequence[Case]) -> dict[str, Part]:
     """Only to see that everything runs."""
-    small = [Case(case.name, 4, 2, case.exponent, rows=600) for case in CASES[-1:]]
+    small = [Case(case.name, 4, 2, case.exponent, rows=600) for case in cases[-1:]]
     return {
         "rounds": lambda: rounds.lines(small, 4, 1, flower=False),
         "server": lambda: server.lines(1_100_000, 2, 2),
@@ -63,13 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--only", nargs="*", help="some of the parts", default=[])
+    parser.add_argument("--case", choices=("i", "ii", "iii"), help="one of the cases of the rounds")
     parser.add_argument("--write", type=Path, help="folder of performance.md, whose table and plot are renewed")
     chosen = parser.parse_args(arguments)
     begun = time.perf_counter()
     found: list[Line] = []
     if not PEERS.exists():
         print("pfl-research and Flower are not installed (make bench does it): measured without them", file=sys.stderr)
-    for name, part in SIZES[chosen.size]().items():
+    cases = [case for case in CASES if chosen.case in (None, case.name.split()[0].strip("()"))]
+    for name, part in SIZES[chosen.size](cases).items():
         if chosen.only and name not in chosen.only:
             continue
         for line in part():

@@ -164,7 +164,8 @@ class ClientData:
     def with_label(self, labels: tuple[int, ...]) -> tuple[npt.NDArray[np.bool_], Floats]:
         """Say which rows have one of these labels, and how many of them each column of `members` holds."""
         if labels not in self._with_label:
-            rows = np.isin(self.y, labels)
+            # A comparison for each label is several times as fast as np.isin.
+            rows = np.logical_or.reduce([self.y == label for label in labels])
             self._with_label[labels] = rows, rows @ self.members
         return self._with_label[labels]
 

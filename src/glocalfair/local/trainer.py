@@ -26,8 +26,9 @@ from glocalfair.types import Floats, Ints, LocalPlan, Stage, Trained, TrainingSe
 from glocalfair.vision.augment import augmented
 from glocalfair.vision.device import on
 
-_TOGETHER = 1 << 24
-"""So many weights are trained together at most: many clients at once save calls, which large models hardly notice."""
+_TOGETHER = 1 << 21
+"""So many weights are trained together at most: beyond that a group no longer fits the cache, and to call an operation
+for many clients at once saves large models little."""
 
 
 @dataclass(frozen=True, eq=False)
