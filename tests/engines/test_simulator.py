@@ -12,6 +12,7 @@ from glocalfair.errors import GlocalfairError
 from glocalfair.local.network import network
 from glocalfair.methods.fedavg import FedAvg
 from glocalfair.methods.glocalfair import GLocalFair
+from glocalfair.metrics import eod, tables
 from glocalfair.types import Federation
 
 TRAIN = TrainConfig(rounds=4, participation=0.5, lr=0.05, batch_size=16)
@@ -150,3 +151,19 @@ def test_learning_rate_decays_by_rounds(federation: Federation) -> None:
 def test_evaluation_every_n_rounds(federation: Federation) -> None:
     _, records = play(simulator(federation, evaluate_every=3))
     assert [r["round"] for r in records if "validation" in r] == [3, 4]
+
+
+def test_labels_may_be_of_any_kind_of_number(federation: Federation) -> None:
+    other = replace(federation, y=federation.y.astype(float))
+    assert play(simulator(other))[1] == play(simulator(federation))[1]
+
+
+def test_validation_counts_like_the_tables(federation: Federation) -> None:
+    sim = simulator(federation)
+    model = play(sim, 2)[0].server.weights
+    rows = sim.validation
+    predicted = (sim.trainer.logits(model, rows) > 0).astype(int)
+    counted = tables(federation.y[rows], predicted, federation.groups[rows], federation.attributes)
+    for told in sim.validate_all([model, model]):
+        for attribute in federation.attributes:
+            assert told["eod"][attribute.name] == eod(counted.table(attribute.name))[0]

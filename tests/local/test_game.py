@@ -119,3 +119,11 @@ def test_constraints_reduce_a_planted_gap() -> None:
     held = gap((Stage(), Stage(game=Game((FNR(0.02),), attributes, dual_lr=0.1, window=10, snapshots=10))))
     assert free > 0.1
     assert held < 0.5 * free
+
+
+def test_a_game_without_constraints_is_plain_training() -> None:
+    players, _, rows = player(Game((), ATTRIBUTES))
+    slope = torch.randn(1, 60, dtype=torch.float64)
+    logits = torch.randn(1, 60, dtype=torch.float64)
+    weight = torch.full((1, 60), 1 / 60, dtype=torch.float64)
+    torch.testing.assert_close(players.play(slope, logits, torch.sigmoid(logits), rows, weight), slope)

@@ -93,6 +93,64 @@ def test_equals_functional_call(name: str, fast: bool, monkeypatch: pytest.Monke
         torch.testing.assert_close(gradient[k], leaf.grad)
 
 
+class Disguised(nn.Module):
+    """Modules that do something else when they run than `torch.fx` sees: each takes the mean of its rows away."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.first, self.head, self.kind = nn.Linear(N, N), nn.Linear(N, 1), kind
+
+    def forward(self, x: torch.Tensor, given: torch.Tensor | None = None) -> torch.Tensor:
+        x = self.first(x)
+        if (
+            (self.kind == "default" and given is None)
+            or (self.kind == "training" and self.training)
+            or (self.kind == "type" and isinstance(x, torch.Tensor))
+        ):
+            x = x - x.mean(0)
+        return self.head(torch.relu(x)).squeeze(-1)
+
+
+class OneInput(Disguised):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("kind", [Disguised("default"), OneInput("default"), OneInput("training"), OneInput("type")])
+def test_what_runs_counts_and_not_what_was_followed(kind: nn.Module) -> None:
+    torch.manual_seed(0)
+    module = kind.double().eval()
+    network = ModuleNetwork(module)
+    theta = torch.randn(N, network.layout.size, dtype=torch.float64)
+    x = torch.randn(N, N, N, dtype=torch.float64)
+    logits, _ = outcome(network, theta, x)
+    module.train()
+    for k in range(N):
+        expected = torch.func.functional_call(module, network.layout.views(theta[k]), (x[k],))
+        torch.testing.assert_close(logits[k], expected.detach())
+    assert not network.rowwise
+
+
+def test_a_buffer_that_a_model_writes_itself() -> None:
+    class Remembers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(N, 1)
+            self.register_buffer("mean", torch.zeros(N))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.training:
+                self.mean.mul_(0.5).add_(0.5 * (x * self.head.weight[0]).mean(0))  # type: ignore[operator]
+            return self.head(x).squeeze(-1)
+
+    network = ModuleNetwork(Remembers())
+    theta, extra, x = torch.ones(1, N + 1), torch.zeros(1, N), torch.randn(1, 3, N)
+    with torch.no_grad():
+        _, pullback = network.forward(theta, extra, x)
+        pullback(torch.ones(1, 3))
+    torch.testing.assert_close(extra[0], 0.5 * x[0].mean(0))
+
+
 def test_what_depends_on_the_data_is_no_shortcut() -> None:
     assert not rowwise(Own(lambda m, x: m.head(x) if x.sum() > 0 else m.head(m.first(x))))
 

@@ -117,7 +117,7 @@ class Simulator:
         """Where `Tables.counts` counts each validation row that is rejected, and how many cells there are."""
         f, rows = self.federation, self.validation
         codes, groups = intersection(f.groups[rows], f.attributes)
-        return 4 * codes + 2 * f.y[rows], 4 * len(groups.values)
+        return 4 * codes + 2 * f.y[rows].astype(np.int64), 4 * len(groups.values)
 
     def data(self, client: Client, part: Literal["train", "validation"] = "train") -> ClientData:
         """Return what the method may know of a client; kept, because it is the same in every round."""

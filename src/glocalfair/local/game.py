@@ -265,8 +265,7 @@ def _stack(compiled: Sequence[Compiled], dtype: torch.dtype) -> tuple[torch.Tens
     Coefficients are ``[clients, constraints, cells]``, the cells of label 0 before those of label 1.
     """
     most = max(len(c.names) for c in compiled)
-    columns = compiled[0].coefficient.shape[1:] if most else (2, 1)
-    coefficient = torch.zeros(len(compiled), most, *columns, dtype=dtype)
+    coefficient = torch.zeros(len(compiled), most, *compiled[0].coefficient.shape[1:], dtype=dtype)
     offset = torch.full((len(compiled), most), -1.0, dtype=dtype)
     for k, c in enumerate(compiled):
         coefficient[k, : len(c.names)] = torch.as_tensor(c.coefficient)

@@ -35,11 +35,13 @@ def rowwise(module: nn.Module) -> bool:
     if any(part._forward_hooks or part._forward_pre_hooks for part in module.modules()):
         return False
     try:
-        nodes = list(fx.symbolic_trace(copy.deepcopy(module)).graph.nodes)
+        nodes = list(fx.symbolic_trace(copy.deepcopy(module).train()).graph.nodes)
     except Exception:  # whatever a forward does that cannot be followed
         return False
     layers = dict(module.named_modules())
-    return all(_harmless(node, layers) for node in nodes)
+    # An argument with a default would be followed as if it were given.
+    one_input = sum(node.op == "placeholder" for node in nodes) == 1
+    return one_input and all(_harmless(node, layers) for node in nodes)
 
 
 def _harmless(node: fx.Node, layers: dict[str, nn.Module]) -> bool:
