@@ -23,6 +23,7 @@ from glocalfair.engines.state import SimulationState
 from glocalfair.errors import GlocalfairError
 from glocalfair.local.network import Network
 from glocalfair.local.trainer import Job, Trainer, rows_of
+from glocalfair.memory import keep_freed
 from glocalfair.methods.base import Method
 from glocalfair.metrics import eod, tables
 from glocalfair.metrics.counts import intersection
@@ -69,6 +70,7 @@ class Simulator:
         """The trainer over all rows of the federation."""
         f = self.federation
         weights = self.train.class_weight
+        keep_freed()
         return Trainer(
             self.network,
             rows_of(f.x, f.y, f.groups, [len(a.values) for a in f.attributes], self.dtype, self.network.device),

@@ -173,20 +173,26 @@ class ModuleNetwork:
         own = self._own
         if own.normalises or not own.module.training:
             train_mode(own.module, x.shape[1])
-        leaf = theta.detach().requires_grad_()
+        # A client by itself needs neither `vmap` nor an axis of clients.
+        alone = len(theta) == 1 and not self.rowwise
+        values = leaves = own.leaves(theta, self._trained, alone)
+        if extra.shape[1]:
+            # BatchNorm's statistics are written straight into it.
+            buffers = self._buffers.views(extra[0] if alone else extra)
+            values = leaves | {name: view.detach() for name, view in buffers.items()}
         with torch.enable_grad():
-            values = self._trained.views(leaf)
-            if extra.shape[1]:
-                # BatchNorm's statistics are written straight into it.
-                values |= {name: view.detach() for name, view in self._buffers.views(extra).items()}
             if self.rowwise and not self._compared:
                 self.rowwise = x.dim() == 3 and self._alike(values, x)
-            logits = self._rows(values, x) if self.rowwise else self._run(values, x)
+            if alone:
+                logits = self._call(values, x[0])
+            else:
+                logits = self._rows(values, x) if self.rowwise else self._run(values, x)
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
-            return gradients(logits, slope, [leaf])[0]
+            found = gradients(logits, slope.view(logits.shape), list(leaves.values()))
+            return self._trained.joined(found, lead=0 if alone else 1).view(theta.shape)
 
-        return logits.detach(), pullback
+        return logits.detach().view(x.shape[:2]), pullback
 
     def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """See `Network.logits`."""
@@ -212,6 +218,16 @@ class _Own:
                 for key, tensor in held.items():
                     name = names.setdefault(id(tensor), f"{prefix}.{key}" if prefix else key)
                     self._places.append((held, key, name))
+        self._latest: tuple[torch.Tensor | None, bool, dict[str, torch.Tensor]] = None, False, {}
+
+    def leaves(self, theta: torch.Tensor, layout: Layout, alone: bool) -> dict[str, torch.Tensor]:
+        """Return the weights as named tensors of their own on the same memory: there autograd ends."""
+        latest = self._latest
+        if latest[0] is theta and latest[1] == alone:  # most steps of a cohort move the same rows
+            return latest[2]
+        views = layout.views(theta[0] if alone else theta)
+        self._latest = theta, alone, {name: view.detach().requires_grad_() for name, view in views.items()}
+        return self._latest[2]
 
     def __call__(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
         for held, key, name in self._places:
