@@ -152,22 +152,10 @@ class ClientData:
         return len(self.y)
 
     @cached_property
-    def members(self) -> Floats:
-        """0/1 columns ``[rows, values of all attributes]``."""
-        parts = [self.groups[:, [a]] == np.arange(len(attribute.values)) for a, attribute in enumerate(self.attributes)]
-        return np.concatenate(parts, 1).astype(float) if parts else np.zeros((len(self), 0))
-
-    @cached_property
-    def _with_label(self) -> dict[tuple[int, ...], tuple[npt.NDArray[np.bool_], Floats]]:
-        return {}
-
-    def with_label(self, labels: tuple[int, ...]) -> tuple[npt.NDArray[np.bool_], Floats]:
-        """Say which rows have one of these labels, and how many of them each column of `members` holds."""
-        if labels not in self._with_label:
-            # A comparison for each label is several times as fast as np.isin.
-            rows = np.logical_or.reduce([self.y == label for label in labels])
-            self._with_label[labels] = rows, rows @ self.members
-        return self._with_label[labels]
+    def columns(self) -> Ints:
+        """Each row's place among the values of all attributes, one after the other: ``[attributes, rows]``."""
+        values = [len(attribute.values) for attribute in self.attributes]
+        return self.groups.T + (np.cumsum(values) - values)[:, None].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,13 +110,14 @@ def test_coefficients_are_the_gradient_of_the_lagrangian(seed: int, kind: Any, l
     rng = np.random.default_rng(seed)
     n = 12
     data = held(rng.integers(0, 2, n).tolist(), rng.integers(0, 3, n).tolist(), values=3)
-    members = data.members
+    members = np.eye(3)[data.groups[:, 0]]
     constraint, pressure = kind(0.0), rng.normal(size=3)
     rows = np.isin(data.y, constraint.labels)
     if not rows.any():
         return
     size = rows @ members
-    multiplier = anchored.multipliers(constraint, pressure, data)
+    counts = anchored.counted([data], [np.zeros(n)])
+    multiplier = anchored.multipliers(constraint, pressure[None], counts)[0]
 
     def lagrangian(soft: np.ndarray) -> float:
         positive = (rows * soft) @ members
@@ -128,7 +129,7 @@ def test_coefficients_are_the_gradient_of_the_lagrangian(seed: int, kind: Any, l
 
     soft = rng.random(n)
     slope = np.array([(lagrangian(soft + e) - lagrangian(soft - e)) / 2e-4 for e in np.eye(n) * 1e-4])
-    ours = anchored.coefficients([constraint], pressure[None], data, np.inf, moving_reference=local)
+    (ours,) = anchored.coefficients([constraint], pressure[None, None], counts, [data], np.inf, moving_reference=local)
     np.testing.assert_allclose(ours / n, slope, atol=1e-9)
 
 

@@ -207,7 +207,8 @@ class Simulator:
         method, names = self.method, context.participants
         received = self._received(sent, context)
         before = {name: states.get(name, {}) for name in names}
-        plans = {name: method.plan(sent[name], received[name], before[name]) for name in names}
+        planned = method.plans([(sent[name], received[name], before[name]) for name in names])
+        plans = dict(zip(names, planned, strict=True))
         jobs = [
             Job(
                 name,

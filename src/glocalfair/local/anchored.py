@@ -9,6 +9,8 @@ training with one extra coefficient for each example.
 The state is the *pressure* p_g = n λ_g / D_g on a group with D_g examples that count (positives for FNR, negatives for
 FPR): directly the coefficient of σ(s_i) in an example's loss. Stepping p instead of λ gives small and large groups the
 same loop gain; with one step size for λ a group of five people would get the factor n/5.
+
+All functions are for several clients at once: one axis of clients, and nothing of one reaches another.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glocalfair.local.constraints import Constraint, column_names
-from glocalfair.types import ClientData, Floats
+from glocalfair.types import Attribute, ClientData, Floats, Ints
 
 _LEAST_VARIANCE = 0.01
 
@@ -49,48 +51,93 @@ class DualSettings:
 
 
 @dataclass(frozen=True, eq=False)
+class Counted:
+    """Examples and accepted examples ``[clients, 2 labels, 1 + columns]``; column 0 is everybody."""
+
+    examples: Floats
+    accepted: Floats
+
+    @property
+    def totals(self) -> Floats:
+        """False negatives, positives, false positives and negatives of each client."""
+        negatives, positives = self.examples[:, :, 0].T
+        accepted, caught = self.accepted[:, :, 0].T
+        return np.stack([positives - caught, positives, accepted, negatives], 1)
+
+    def of(self, constraint: Constraint) -> tuple[Floats, Floats]:
+        """Return examples and accepted ones that a constraint's rate counts ``[clients, 1 + columns]``."""
+        labels = list(constraint.labels)
+        return self.examples[:, labels].sum(1), self.accepted[:, labels].sum(1)
+
+
+def counted(data: Sequence[ClientData], logits: Sequence[Floats]) -> Counted:
+    """Count true predictions on the rows of each client."""
+    clients, columns = len(data), len(column_names(data[0].attributes))
+    accepted = np.concatenate(logits) > 0
+    place = _places(data)
+    # Everybody is one more column, in front.
+    keys = [place * (1 + columns), *(place * (1 + columns) + 1 + column for column in _columns(data))]
+    size = 4 * clients * (1 + columns)
+    counts = sum(np.bincount(2 * key + accepted, minlength=size) for key in keys)
+    table = np.asarray(counts, dtype=float).reshape(clients, 2, 1 + columns, 2)
+    return Counted(table.sum(3), table[..., 1])
+
+
+def _places(data: Sequence[ClientData]) -> Ints:
+    """Return 2 · client + label of all rows, client by client."""
+    client = np.repeat(np.arange(len(data)), [len(d) for d in data])
+    return np.asarray(2 * client + np.concatenate([d.y == 1 for d in data]))
+
+
+def _columns(data: Sequence[ClientData]) -> Ints:
+    """Return the column of all rows in each attribute ``[attributes, rows]``."""
+    return np.concatenate([d.columns for d in data], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
 class Deviation:
-    """A constraint on a client's rows.
+    """A constraint on the rows of each client.
 
     Attributes
     ----------
     value
-        Each group's deviation from the reference ``[columns]``; NaN where undefined.
+        Each group's deviation from the reference ``[clients, columns]``; NaN where undefined.
     felt
         The deviation that moves the dual: the client's own distance from the reference is part of the deviation in
         every attribute, but shall count once, so each of A attributes takes 1/A of it.
     size
         Examples that count, in each group.
     reference
-        The reference rate.
+        The reference rate ``[clients, 1]``.
     """
 
     value: Floats
     felt: Floats
     size: Floats
-    reference: float
+    reference: Floats
 
 
-def deviation(constraint: Constraint, data: ClientData, logits: Floats, reference: float | None) -> Deviation:
+def deviation(
+    constraint: Constraint, counts: Counted, attributes: Sequence[Attribute], reference: Floats | None
+) -> Deviation:
     """Measure a constraint with true predictions.
 
-    ``deviation``: a group's rate minus the reference (None: the client's own overall rate). ``absolute``: rate − τ.
+    ``deviation``: a group's rate minus the reference of its client (None: the client's own overall rate).
+    ``absolute``: rate − τ.
     """
-    rows, size = data.with_label(constraint.labels)
-    accepted = rows & (logits > 0)
-    own = constraint.constant + constraint.sign * float(accepted.sum()) / max(int(rows.sum()), 1)
+    examples, accepted = counts.of(constraint)
+    own = constraint.constant + constraint.sign * accepted[:, :1] / np.maximum(examples[:, :1], 1)
+    against = own if reference is None else reference[:, None]
     if constraint.mode == "absolute":
-        reference = constraint.tau
-    elif reference is None:
-        reference = own
-    names = [name for name, _ in column_names(data.attributes)]
+        against = np.full_like(own, constraint.tau)
+    names = [name for name, _ in column_names(attributes)]
     covered = np.array([constraint.attributes is None or name in constraint.attributes for name in names], dtype=bool)
+    size = examples[:, 1:]
     known = np.where((size > 0) & covered, size, np.nan)
-    rate = constraint.constant + constraint.sign * (accepted @ data.members) / known
-    value = rate - reference
-    attributes = max(1, len(data.attributes if constraint.attributes is None else constraint.attributes))
-    shared = 0.0 if constraint.mode == "absolute" else (own - reference) * (1 - 1 / attributes)
-    return Deviation(value, value - shared, size, reference)
+    value = constraint.constant + constraint.sign * accepted[:, 1:] / known - against
+    counting = max(1, len(attributes if constraint.attributes is None else constraint.attributes))
+    shared = 0.0 if constraint.mode == "absolute" else (own - against) * (1 - 1 / counting)
+    return Deviation(value, value - shared, size, against)
 
 
 def violation(constraint: Constraint, measured: Deviation) -> Floats:
@@ -108,9 +155,9 @@ def ascend(constraint: Constraint, pressure: Floats, measured: Deviation, settin
     gap = measured.felt
     if constraint.mode == "deviation":
         gap = np.sign(gap) * np.maximum(np.abs(gap) - constraint.tau, 0)
-    spread = max(measured.reference * (1 - measured.reference), _LEAST_VARIANCE) ** 0.5
+    spread = np.maximum(measured.reference * (1 - measured.reference), _LEAST_VARIANCE) ** 0.5
     weight = measured.size / np.maximum(measured.size + settings.shrinkage, 1)
-    step = settings.lr * weight * np.nan_to_num(gap, nan=0.0) / (2 * spread)
+    step = settings.lr * weight * np.where(np.isnan(gap), 0.0, gap) / (2 * spread)
     least = 0.0 if constraint.mode == "absolute" else -settings.clip
     moved: Floats = np.clip((1 - settings.decay) * pressure + step, least, settings.clip)
     return moved
@@ -119,28 +166,36 @@ def ascend(constraint: Constraint, pressure: Floats, measured: Deviation, settin
 def coefficients(
     constraints: Sequence[Constraint],
     pressures: Floats,
-    data: ClientData,
+    counts: Counted,
+    data: Sequence[ClientData],
     clip: float,
     moving_reference: bool,
-) -> Floats:
-    """Return the coefficient c_i of σ(s_i) for each training example.
+) -> list[Floats]:
+    """Return the coefficient c_i of σ(s_i) for each training example of each client.
 
     For FNR c_i = −Σ_{g∋i} p_g on positives, for FPR c_i = +Σ_{g∋i} p_g on negatives. When the reference is the client's
-    own overall rate it moves with the model too: the opposite overall term is added.
+    own overall rate it moves with the model too: the opposite overall term is added. `pressures` has the shape
+    ``[clients, constraints, columns]``.
     """
-    result = np.zeros(len(data))
-    for constraint, pressure in zip(constraints, pressures, strict=True):
-        rows, size = data.with_label(constraint.labels)
-        if not rows.any():
-            continue
-        share = data.members @ pressure
+    clients, columns = len(data), pressures.shape[2]
+    of_column, of_all = np.zeros((clients, 2, columns)), np.zeros((clients, 2))
+    for number, constraint in enumerate(constraints):
+        force = constraint.sign * pressures[:, number]
+        of_column[:, constraint.labels] += force[:, None]
         if moving_reference and constraint.mode == "deviation":
-            share = share - pressure @ size / rows.sum()
-        result += constraint.sign * np.where(rows, share, 0.0)
-    return np.clip(result, -clip, clip)
+            size = counts.of(constraint)[0]
+            of_all[:, constraint.labels] -= ((force * size[:, 1:]).sum(1) / np.maximum(size[:, 0], 1))[:, None]
+    place = _places(data)
+    result = of_all.ravel()[place]
+    for column in _columns(data):
+        result += of_column.ravel()[columns * place + column]
+    np.clip(result, -clip, clip, out=result)
+    ends = np.cumsum([len(d) for d in data]).tolist()
+    return [result[end - len(d) : end] for d, end in zip(data, ends, strict=True)]
 
 
-def multipliers(constraint: Constraint, pressure: Floats, data: ClientData) -> Floats:
+def multipliers(constraint: Constraint, pressure: Floats, counts: Counted) -> Floats:
     """Return λ_g = p_g D_g / n, the Lagrange multipliers of the rates."""
-    value: Floats = pressure * data.with_label(constraint.labels)[1] / max(len(data), 1)
+    rows = counts.examples[:, :, :1].sum(1)
+    value: Floats = pressure * counts.of(constraint)[0][:, 1:] / np.maximum(rows, 1)
     return value

@@ -106,6 +106,10 @@ class Method:
         """Client: how to train this round."""
         return PLAIN
 
+    def plans(self, given: Sequence[tuple[Broadcast, Received, ClientState]]) -> list[LocalPlan]:
+        """`plan` of several clients, for an engine that runs many: the same, but a method may be faster at it."""
+        return [self.plan(*each) for each in given]
+
     def finish(
         self, plan: LocalPlan, trained: Trained, received: Received, state: ClientState
     ) -> tuple[ClientUpdate, ClientState, Diagnostics]:

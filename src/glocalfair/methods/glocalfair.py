@@ -224,83 +224,97 @@ class GLocalFair(Method):
             told = (*told, Disclosure("gini", "gini", f"the Gini coefficient of its {self.gini_of} after training"))
         return told
 
-    def _references(self, broadcast: Broadcast, own: Floats, state: ClientState) -> Mapping[str, float] | None:
-        """Return the rates to deviate from; None for the client's own.
+    def _references(self, broadcasts: Sequence[Broadcast], own: Floats, states: Sequence[ClientState]) -> Floats | None:
+        """Return the rates to deviate from, of each client; None for their own.
 
-        The federation's rates are known for the model that this client reported on last, not for the one it has just
+        The federation's rates are known for the model that a client reported on last, not for the one it has just
         received. Comparing the new model with the old rates would read every common change as unfairness, and the
         dual would add it up. So the reference moves along with the client's own overall rate since then.
         """
         if self.reference == "local" or not (self._needs_totals or self.targets):
             return None
-        rates = np.asarray(self.targets, dtype=float)
+        rates = np.tile(np.asarray(self.targets, dtype=float), (len(own), 1))
         if self.reference == "federation":
-            rates = np.asarray(broadcast.payload["reference"], dtype=float) + own - np.asarray(state["overall"])
-        return dict(zip(RATES, np.clip(np.nan_to_num(rates), 0, 1).tolist(), strict=True))
+            sent = np.array([broadcast.payload["reference"] for broadcast in broadcasts], dtype=float)
+            rates = sent + own - np.array([state["overall"] for state in states])
+        inside: Floats = np.clip(np.nan_to_num(rates), 0, 1)
+        return inside
 
     def plan(self, broadcast: Broadcast, received: Received, state: ClientState) -> LocalPlan:
         """Train under the constraints; in the first round a federation reference is not known yet."""
-        data = received.data
-        constraints = self._constraints_of(data.name)
-        known = not self._needs_totals or ("reference" in broadcast.payload and "overall" in state)
-        known = known and received.round > self.warmup * received.rounds
-        if not constraints or not data.attributes or not (known or self.dual == "persistent"):
-            return PLAIN
-        own = self._overall(received)
-        references = self._references(broadcast, own, state) if known else None
-        if self.dual == "game":
-            return (Stage(), Stage(game=self._game(constraints, data, references), epochs=self.game_epochs))
-        dual = self._dual(received.rounds)
-        pressures = np.asarray(state.get("pressures", np.zeros((len(constraints), data.members.shape[1]))))
+        return self.plans([(broadcast, received, state)])[0]
+
+    def plans(self, given: Sequence[tuple[Broadcast, Received, ClientState]]) -> list[LocalPlan]:
+        """See `Method.plans`: clients with the same constraints are measured together."""
+        result: list[LocalPlan] = [PLAIN] * len(given)
+        alike: dict[tuple[tuple[Constraint, ...], bool], list[int]] = {}
+        for i, (broadcast, received, state) in enumerate(given):
+            constraints = self._constraints_of(received.data.name)
+            known = not self._needs_totals or ("reference" in broadcast.payload and "overall" in state)
+            known = known and received.round > self.warmup * received.rounds
+            if not constraints or not received.data.attributes:
+                continue
+            if self.dual == "persistent":
+                alike.setdefault((constraints, known), []).append(i)
+            elif known:
+                references = self._references([broadcast], _rates(received.totals[None]), [state])
+                named = None if references is None else dict(zip(RATES, references[0].tolist(), strict=True))
+                game = self._game(constraints, received.data, named)
+                result[i] = (Stage(), Stage(game=game, epochs=self.game_epochs))
+        for (constraints, known), members in alike.items():
+            stages = self._anchored(constraints, known, *zip(*(given[i] for i in members), strict=True))
+            for i, stage in zip(members, stages, strict=True):
+                result[i] = (stage,)
+        return result
+
+    def _anchored(
+        self,
+        constraints: tuple[Constraint, ...],
+        known: bool,
+        broadcasts: Sequence[Broadcast],
+        received: Sequence[Received],
+        states: Sequence[ClientState],
+    ) -> list[Stage]:
+        """Move the dual of each client, if the rates to compare with are known, and train against it."""
+        data = [each.data for each in received]
+        counts = anchored.counted(data, [_given(each.logits) for each in received])
+        overall = _rates(counts.totals)
+        references = self._references(broadcasts, overall, states) if known else None
+        dual = self._dual(received[0].rounds)
+        none = np.zeros((len(constraints), len(column_names(data[0].attributes))))
+        pressures = np.array([state.get("pressures", none) for state in states])
+        violations = np.full_like(pressures, np.nan)
         if known:
-            assert received.logits is not None
-            measured = [self._measure(c, data, received.logits, references) for c in constraints]
-            moves = zip(constraints, pressures, measured, strict=True)
-            pressures = np.array([anchored.ascend(*each, dual) for each in moves])
-        tilt = anchored.coefficients(
-            constraints, pressures, data, dual.clip, moving_reference=self.reference == "local"
-        )
-        forces = zip(constraints, pressures, strict=True)
+            measured = [self._measure(c, counts, data[0], references) for c in constraints]
+            moves = zip(constraints, np.moveaxis(pressures, 1, 0), measured, strict=True)
+            pressures = np.stack([anchored.ascend(*each, dual) for each in moves], 1)
+            held_out = [each.validation for each in received if each.validation is not None]
+            if len(held_out) == len(received):
+                seen = anchored.counted(held_out, [_given(each.validation_logits) for each in received])
+                found = [anchored.violation(c, self._measure(c, seen, data[0], references)) for c in constraints]
+                violations = np.stack(found, 1)
+        tilts = anchored.coefficients(constraints, pressures, counts, data, dual.clip, self.reference == "local")
+        forces = zip(constraints, np.moveaxis(pressures, 1, 0), strict=True)
+        multipliers = np.stack([anchored.multipliers(c, pressure, counts) for c, pressure in forces], 1)
         notes = {
             "pressures": pressures,
-            "violations": self._held_out(constraints, received, references, known),
-            "multipliers": np.array([anchored.multipliers(c, pressure, data) for c, pressure in forces]),
+            "violations": violations,
+            "multipliers": multipliers,
+            "totals": counts.totals,
+            "overall": overall,
         }
-        return (Stage(probability_coefficient=tilt, notes=notes),)
+        each = [dict(zip(notes, values, strict=True)) for values in zip(*notes.values(), strict=True)]
+        return [Stage(probability_coefficient=tilt, notes=own) for tilt, own in zip(tilts, each, strict=True)]
 
     def _dual(self, rounds: int) -> DualSettings:
         decay = min(0.2, (12 / max(rounds, 1)) ** 2) if self.dual_decay is None else self.dual_decay
         return DualSettings(self.dual_lr, decay, self.shrinkage, self.clip or np.inf)
 
     def _measure(
-        self,
-        constraint: Constraint,
-        data: ClientData,
-        logits: Floats,
-        references: Mapping[str, float] | None,
+        self, constraint: Constraint, counts: anchored.Counted, data: ClientData, references: Floats | None
     ) -> anchored.Deviation:
-        reference = None if references is None else references[constraint.rate]
-        return anchored.deviation(constraint, data, logits, reference)
-
-    def _held_out(
-        self,
-        constraints: Sequence[Constraint],
-        received: Received,
-        references: Mapping[str, float] | None,
-        known: bool,
-    ) -> Floats:
-        """Return the received model's violations on validation data ``[constraints, columns]``."""
-        data, logits = received.validation, received.validation_logits
-        columns = len(column_names(received.data.attributes))
-        if not known or data is None or logits is None:
-            return np.full((len(constraints), columns), np.nan)
-        return np.array([anchored.violation(c, self._measure(c, data, logits, references)) for c in constraints])
-
-    def _overall(self, received: Received) -> Floats:
-        """Return the client's own FNR, FPR and positive rate under the received model; NaN where undefined."""
-        if received.logits is None:
-            return np.full(3, np.nan)
-        return _rates(received.totals)
+        reference = None if references is None else references[:, RATES.index(constraint.rate)]
+        return anchored.deviation(constraint, counts, data.attributes, reference)
 
     def _game(
         self, constraints: tuple[Constraint, ...], data: ClientData, references: Mapping[str, float] | None
@@ -327,41 +341,41 @@ class GLocalFair(Method):
         self, plan: LocalPlan, trained: Trained, received: Received, state: ClientState
     ) -> tuple[ClientUpdate, ClientState, Diagnostics]:
         """Send the weights (and the totals); keep λ; tell the client what was asked and what was reached."""
-        data = received.data
+        data, notes = received.data, plan[0].notes
         payload: dict[str, Value] = {}
+        kept = {**state, "pressures": notes["pressures"]} if "pressures" in notes else {**state}
         if self._needs_totals:
-            payload["totals"] = totals = received.totals
+            known = "totals" in notes
+            payload["totals"] = notes["totals"] if known else received.totals
+            kept["overall"] = notes["overall"] if known else _rates(received.totals[None])[0]
         if self.gini_by == "client":
             payload["gini"], _ = self._inequality([trained.weights[-1]], received.weights, received.trainable)[0]
-        notes = plan[0].notes
-        kept = {**state, **{key: notes[key] for key in notes if key == "pressures"}}
-        if self._needs_totals:
-            kept["overall"] = _rates(totals)
         update = ClientUpdate(data.name, trained.weights[-1], len(data), payload)
         return update, kept, {"constraints": self._told(plan, trained, data)}
 
     def _told(self, plan: LocalPlan, trained: Trained, data: ClientData) -> list[dict[str, Any]]:
         """List for each constraint: requested τ, violation on validation data (positive = violated), λ."""
-        if trained.game:
-            game: Mapping[str, Any] = trained.game
-            rows = zip(game["names"], game["tau"], game["violation"], game["multiplier"], strict=True)
-            return [
-                {"name": name, "tau": float(tau), "violation": float(v), "multiplier": float(m)}
-                for name, tau, v, m in rows
-            ]
-        notes: Mapping[str, Any] = plan[0].notes
-        if "pressures" not in notes:
-            return []
-        told = []
-        for constraint, reached, multipliers in zip(
-            self._constraints_of(data.name), notes["violations"], notes["multipliers"], strict=True
-        ):
-            for (attribute, value), v, m in zip(column_names(data.attributes), reached, multipliers, strict=True):
-                if np.isnan(v) and m == 0:
-                    continue  # the client holds nobody of this group
-                name = f"{constraint.rate}({attribute}={value})"
-                told.append({"name": name, "tau": constraint.tau, "violation": float(v), "multiplier": float(m)})
-        return told
+        outcome: Mapping[str, Any] = trained.game
+        if not outcome:
+            if "pressures" not in plan[0].notes:
+                return []
+            constraints, notes = self._constraints_of(data.name), plan[0].notes
+            names = column_names(data.attributes)
+            outcome = {
+                "names": [f"{c.rate}({attribute}={value})" for c in constraints for attribute, value in names],
+                "tau": np.repeat([c.tau for c in constraints], len(names)),
+                "violation": np.ravel(notes["violations"]),
+                "multiplier": np.ravel(notes["multipliers"]),
+            }
+        rows = zip(
+            outcome["names"], *(outcome[key].tolist() for key in ("tau", "violation", "multiplier")), strict=True
+        )
+        return [
+            {"name": name, "tau": tau, "violation": violation, "multiplier": multiplier}
+            for name, tau, violation, multiplier in rows
+            # Of a group that the client does not hold there is nothing to tell.
+            if trained.game or not (violation != violation and multiplier == 0)
+        ]
 
     # ------------------------------------------------------------------------------------------ server
 
@@ -447,17 +461,22 @@ class GLocalFair(Method):
         # Absent clients' totals are of older models; they fade, so that a reference is of nearly one model.
         totals *= FADE
         totals[rows] = column(updates, "totals")
-        reference[rows] = _rates(totals.sum(0))
+        reference[rows] = _rates(totals.sum(0)[None])
         return ServerState(weights, {**state.values, "totals": totals, "reference": reference})
 
 
 def _rates(totals: Floats) -> Floats:
-    """Return FNR, FPR and positive rate of four totals; NaN where there is nothing to count."""
-    missed, positives, accepted, negatives = totals
-    numerator = np.array([missed, accepted, positives - missed + accepted])
-    denominator = np.array([positives, negatives, positives + negatives])
-    rates: Floats = np.divide(numerator, denominator, out=np.full(3, np.nan), where=denominator > 0)
+    """Return FNR, FPR and positive rate of rows of four totals; NaN where there is nothing to count."""
+    missed, positives, accepted, negatives = totals.T
+    numerator = np.stack([missed, accepted, positives - missed + accepted], 1)
+    denominator = np.stack([positives, negatives, positives + negatives], 1)
+    rates: Floats = np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=denominator > 0)
     return rates
+
+
+def _given(logits: Floats | None) -> Floats:
+    assert logits is not None, "the engine measures what it received, as `uses_received` asks for"
+    return logits
 
 
 @dataclass(frozen=True)
