@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from functools import lru_cache
 
 import numpy as np
 
@@ -32,8 +32,7 @@ def inequality(weights: Floats, points: int = 11, origin: Floats | None = None) 
         found = buckets.inequality(weights, points, origin)
         if found is not None:
             return found
-    ordered = sorted_magnitudes(weights if origin is None else weights - origin)
-    return gini(ordered), lorenz(ordered, points)
+    return _sorting([weights], points, origin)[0]
 
 
 def inequalities(
@@ -44,18 +43,25 @@ def inequalities(
     >>> [round(value, 4) for value, _ in inequalities([np.array([-2.0, 1.0, 1.0]), np.ones(3)])]
     [0.1667, 0.0]
     """
+    if len(models[0]) < _MANY:
+        together = max(1, _CHUNK // max(1, len(models[0])))
+        parts = [models[i : i + together] for i in range(0, len(models), together)]
+        return [found for part in parts for found in _sorting(part, points, origin)]
 
     def one(model: Floats) -> tuple[float, Floats]:
         return inequality(model, points, origin)
 
-    if all(len(model) < _MANY for model in models):
-        return [one(model) for model in models]
     with ThreadPoolExecutor(min(cores(), _SIDE_BY_SIDE)) as pool:
         return list(pool.map(one, models))
 
 
+def _sorting(models: Sequence[Floats], points: int, origin: Floats | None) -> list[tuple[float, Floats]]:
+    ordered = sorted_magnitudes(np.stack(models) if origin is None else np.stack(models) - origin)
+    return list(zip(map(gini, ordered), lorenz(ordered, points), strict=True))
+
+
 def sorted_magnitudes(weights: Floats) -> Floats:
-    """Return |weights| in ascending order."""
+    """Return |weights| in ascending order, of one model or of several with a leading axis."""
     magnitudes = np.abs(weights)
     magnitudes.sort()
     return magnitudes
@@ -76,21 +82,29 @@ def gini(ordered: Floats) -> float:
     total = ranked = 0.0
     for start in range(0, size, _CHUNK):
         part = ordered[start : start + _CHUNK].astype(np.float64)
-        rank = np.arange(2 * start + 1 - size, 2 * (start + len(part)) - size, 2, dtype=np.float64)
+        rank = _ranks(size, start, len(part))
         total += float(part.sum())
         ranked += float(rank @ part)
     return ranked / (size * total) if total > 0 else 0.0
 
 
+# The models of a round have one size, and to count to it takes as long as a product with it.
+@lru_cache(maxsize=1)
+def _ranks(size: int, start: int, length: int) -> Floats:
+    """Return 2i − w − 1 for the values i = start + 1, start + 2, … of w."""
+    return np.arange(2 * start + 1 - size, 2 * (start + length) - size, 2, dtype=np.float64)
+
+
 def lorenz(ordered: Floats, points: int = 21) -> Floats:
-    """Return the share of the total that the smallest 0 %, 5 %, …, 100 % of the values hold."""
-    at = np.linspace(0, len(ordered), points)
+    """Return the share of the total that the smallest 0 %, 5 %, …, 100 % of the values hold, on the last axis."""
+    at = np.linspace(0, ordered.shape[-1], points)
     cuts = np.floor(at).astype(int)
-    if len(ordered) < _CHUNK:
-        below = np.concatenate([[0.0], np.cumsum(ordered, dtype=np.float64)])[cuts]
-    else:
-        # A cumulative sum of 20 million float64 values would cost more than the sort.
-        below = np.cumsum([0.0, *(ordered[a:b].sum(dtype=np.float64) for a, b in pairwise(cuts))])
-    curve = below + (at - cuts) * np.append(ordered[cuts[:-1]], 0).astype(np.float64)
-    result: Floats = curve / curve[-1] if curve[-1] > 0 else np.linspace(0, 1, points)
-    return result
+    # A cumulative sum of all values would cost more than the sort.
+    parts = np.add.reduceat(ordered, cuts[:-1], axis=-1, dtype=np.float64)
+    curve = np.zeros((*ordered.shape[:-1], points))
+    # Of a part without values `reduceat` returns the next one.
+    np.cumsum(np.where(np.diff(cuts) > 0, parts, 0.0), axis=-1, out=curve[..., 1:])
+    curve[..., :-1] += (at - cuts)[:-1] * ordered[..., cuts[:-1]]
+    total = curve[..., -1:]
+    even = np.broadcast_to(np.linspace(0, 1, points), curve.shape)
+    return np.divide(curve, total, out=even.copy(), where=total > 0)

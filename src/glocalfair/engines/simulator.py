@@ -248,7 +248,8 @@ class Simulator:
         # All clients get the same model, whatever a method adds to it.
         assert all(each is weights[0] for each in weights)
         logits = self.trainer.logits(weights[0], np.concatenate(parts))
-        cut = np.split(logits, np.cumsum([len(part) for part in parts])[:-1])
+        ends = np.cumsum([len(part) for part in parts]).tolist()
+        cut = [logits[end - len(part) : end] for part, end in zip(parts, ends, strict=True)]
         return {
             c.name: Received(
                 self.data(c),

@@ -7,9 +7,10 @@ their weights, and a cluster counts the more the lower its mean Gini coefficient
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from math import isnan
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from glocalfair.local.game import Game
 from glocalfair.methods.base import ALWAYS, PLAIN, Disclosure, Method
 from glocalfair.methods.roster import array, column, place, places, roster
 from glocalfair.types import (
+    Attribute,
     Broadcast,
     ClientData,
     ClientInfo,
@@ -355,27 +357,17 @@ class GLocalFair(Method):
 
     def _told(self, plan: LocalPlan, trained: Trained, data: ClientData) -> list[dict[str, Any]]:
         """List for each constraint: requested τ, violation on validation data (positive = violated), λ."""
-        outcome: Mapping[str, Any] = trained.game
-        if not outcome:
-            if "pressures" not in plan[0].notes:
-                return []
-            constraints, notes = self._constraints_of(data.name), plan[0].notes
-            names = column_names(data.attributes)
-            outcome = {
-                "names": [f"{c.rate}({attribute}={value})" for c in constraints for attribute, value in names],
-                "tau": np.repeat([c.tau for c in constraints], len(names)),
-                "violation": np.ravel(notes["violations"]),
-                "multiplier": np.ravel(notes["multipliers"]),
-            }
-        rows = zip(
-            outcome["names"], *(outcome[key].tolist() for key in ("tau", "violation", "multiplier")), strict=True
-        )
-        return [
-            {"name": name, "tau": tau, "violation": violation, "multiplier": multiplier}
-            for name, tau, violation, multiplier in rows
+        game: Mapping[str, Any] = trained.game
+        notes: Mapping[str, Any] = plan[0].notes
+        rows: Iterable[tuple[Any, ...]] = ()
+        if game:
+            rows = zip(game["names"], *(game[key].tolist() for key in ("tau", "violation", "multiplier")), strict=True)
+        elif "pressures" in notes:
+            values = (notes[key].ravel().tolist() for key in ("violations", "multipliers"))
+            found = zip(*_named(self._constraints_of(data.name), data.attributes), *values, strict=True)
             # Of a group that the client does not hold there is nothing to tell.
-            if trained.game or not (violation != violation and multiplier == 0)
-        ]
+            rows = (row for row in found if row[3] != 0 or not isnan(row[2]))
+        return [{"name": name, "tau": tau, "violation": v, "multiplier": m} for name, tau, v, m in rows]
 
     # ------------------------------------------------------------------------------------------ server
 
@@ -412,7 +404,8 @@ class GLocalFair(Method):
         else:
             measured = self._inequality([u.weights for u in updates], state.weights, context.trainable)
             values = np.array([value for value, _ in measured])
-            told = {"lorenz": {n: np.round(curve, 4).tolist() for n, (_, curve) in zip(names, measured, strict=True)}}
+            curves = np.round([curve for _, curve in measured], 4).tolist()
+            told = {"lorenz": dict(zip(names, curves, strict=True))}
         examples = np.array([u.examples for u in updates], dtype=float)
         weights, labels = favour(
             values, examples, self.gamma, self.clusters or None, self.gini_scale, self.cluster_mass
@@ -472,6 +465,16 @@ def _rates(totals: Floats) -> Floats:
     denominator = np.stack([positives, negatives, positives + negatives], 1)
     rates: Floats = np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=denominator > 0)
     return rates
+
+
+@lru_cache(maxsize=64)
+def _named(
+    constraints: tuple[Constraint, ...], attributes: tuple[Attribute, ...]
+) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Return name and limit of each constraint for each group: once, not for each of thousands of clients."""
+    columns = column_names(attributes)
+    names = [f"{c.rate}({attribute}={value})" for c in constraints for attribute, value in columns]
+    return tuple(names), tuple(c.tau for c in constraints for _ in columns)
 
 
 def _given(logits: Floats | None) -> Floats:
