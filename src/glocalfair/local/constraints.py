@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from glocalfair.errors import invalid
 from glocalfair.types import Attribute, Floats
@@ -76,7 +77,7 @@ CONSTRAINTS: dict[str, type[Constraint]] = {c.rate: c for c in (FNR, FPR, Positi
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """Constraints ``coefficient · table + offset ≤ 0`` of one client.
+    """Constraints ``coefficient · table + offset ≤ 0`` of one client, or of several with a leading axis.
 
     `coefficient` is ``[constraints, 2 labels, columns]``; a constraint on a rate that the client's data does not
     define has zero coefficients, is never violated and is marked in `defined`.
@@ -86,12 +87,16 @@ class Compiled:
     tau: Floats
     coefficient: Floats
     offset: Floats
-    defined: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    defined: npt.NDArray[np.bool_]
 
     def violation(self, table: Floats) -> Floats:
         """Return ``g_i`` (positive = violated) for positive predictions ``[2, columns]``; NaN where undefined."""
-        value = np.einsum("myc,yc->m", self.coefficient, table) + self.offset
+        value = np.einsum("...myc,...yc->...m", self.coefficient, table) + self.offset
         return np.where(self.defined, value, np.nan)
+
+    def of(self, client: int) -> Compiled:
+        """Return the constraints of one of several clients."""
+        return Compiled(self.names, self.tau, self.coefficient[client], self.offset[client], self.defined[client])
 
 
 def column_names(attributes: Sequence[Attribute]) -> list[tuple[str, str]]:
@@ -103,10 +108,10 @@ def compile_constraints(
     constraints: Sequence[Constraint],
     counts: Floats,
     attributes: Sequence[Attribute],
-    references: Mapping[str, float] | None = None,
+    references: Mapping[str, Floats | float] | None = None,
     shrinkage: float = 0.0,
 ) -> Compiled:
-    """Write constraints as rows of coefficients for one client.
+    """Write constraints as rows of coefficients, for one client or for several with a leading axis.
 
     Parameters
     ----------
@@ -123,45 +128,40 @@ def compile_constraints(
     """
     names: list[str] = []
     tau: list[float] = []
-    rows: list[Floats] = []
-    offsets: list[float] = []
-    defined: list[bool] = []
+    # One more than there are constraints, so that there is something to stack without any.
+    nothing: Floats = np.zeros(counts.shape[:-2])
+    rows, offsets, defined = [np.zeros(counts.shape)], [nothing], [np.isfinite(nothing)]
 
-    def add(name: str, limit: float, row: Floats, offset: float, known: bool) -> None:
+    def add(name: str, limit: float, row: Floats, offset: Floats, known: npt.NDArray[np.bool_]) -> None:
         names.append(name)
         tau.append(limit)
-        rows.append(row if known else np.zeros_like(counts, dtype=float))
-        offsets.append(offset if known else -limit)
+        rows.append(row)
+        offsets.append(np.where(known, offset, -limit))
         defined.append(known)
 
     for constraint in constraints:
         labels = list(constraint.labels)
-        overall = counts[labels, 0].sum()
+        overall = counts[..., labels, 0].sum(-1)
         for column, (attribute, value) in enumerate(column_names(attributes), start=1):
             if constraint.attributes is not None and attribute not in constraint.attributes:
                 continue
-            size = counts[labels, column].sum()
-            known = bool(size > 0)
-            row = np.zeros_like(counts, dtype=float)
-            if known:
-                row[labels, column] = constraint.sign / (size + shrinkage)
-            weight = size / (size + shrinkage) if known else 0.0
+            size = counts[..., labels, column].sum(-1)
+            known = np.asarray(size > 0)
+            # A group of nobody has the weight 0, and a row of zeros.
+            weight = size / np.where(known, size + shrinkage, 1.0)
+            row = np.zeros(counts.shape)
+            row[..., labels, column] = (constraint.sign * known / np.where(known, size + shrinkage, 1.0))[..., None]
             name = f"{constraint.rate}({attribute}={value})"
             if constraint.mode == "absolute":
                 offset = constraint.constant * weight - constraint.tau
                 add(f"{name} <= {constraint.tau:g}", constraint.tau, row, offset, known)
                 continue
+            shift = nothing
             if references is None:
-                row[labels, 0] -= constraint.sign * weight / max(overall, 1)
-                shift = 0.0
+                row[..., labels, 0] -= (constraint.sign * weight / np.maximum(overall, 1))[..., None]
             else:
                 shift = weight * (constraint.constant - references[constraint.rate])
             add(f"{name} high", constraint.tau, row, shift - constraint.tau, known)
             add(f"{name} low", constraint.tau, -row, -shift - constraint.tau, known)
-    return Compiled(
-        tuple(names),
-        np.array(tau),
-        np.array(rows).reshape(len(rows), *counts.shape),
-        np.array(offsets),
-        np.array(defined, dtype=bool),
-    )
+    stacked = np.stack(rows, -3)[..., 1:, :, :], np.stack(offsets, -1)[..., 1:], np.stack(defined, -1)[..., 1:]
+    return Compiled(tuple(names), np.array(tau), *stacked)

@@ -91,18 +91,12 @@ class Players:
         dtype = rows.y.dtype
         # A client too small for a validation part judges its iterates on its training part.
         held_out = [v if len(v) else t for t, v in zip(train, validation, strict=True)]
-        self.compiled = [self._compile(g, r) for g, r in zip(games, train, strict=True)]
-        self.checks = [self._compile(g, r) for g, r in zip(games, held_out, strict=True)]
+        self.compiled = self._compile(train)
+        self.checks = self._compile(held_out)
         self.coefficient, self.offset = _stack(self.compiled, dtype)
         self.check_coefficient, self.check_offset = _stack(self.checks, dtype)
         self.size = torch.tensor([len(r) for r in train], dtype=dtype).unsqueeze(1)
-        self.held_out = torch.zeros(len(train), max(len(r) for r in held_out), dtype=torch.int64)
-        self.held_weight = torch.zeros(self.held_out.shape, dtype=dtype)
-        for k, r in enumerate(held_out):
-            # Padding is a row of the client's own: what is not finite must not reach the others.
-            self.held_out[k] = int(r[0])
-            self.held_out[k, : len(r)] = torch.as_tensor(r)
-            self.held_weight[k, : len(r)] = 1 / len(r)
+        self.held_out = _padded(held_out)
         clients, m = self.offset.shape
         self.additive = self.game.update == "additive"
         self.matrix = dual.initial_matrix(clients, m, self.additive, dtype)
@@ -121,10 +115,24 @@ class Players:
         self.violations = np.zeros((self.game.snapshots + 1, clients, m))
         self.chosen: list[int] = []
 
-    def _compile(self, game: Game, rows: Ints) -> Compiled:
-        cells = self.rows.cells.index_select(0, torch.as_tensor(rows, device=self.rows.cells.device))
-        counts = cells.sum(0, dtype=torch.float64).view(2, -1).cpu().numpy()
-        return compile_constraints(game.constraints, counts, game.attributes, game.references, game.shrinkage)
+    def _compile(self, rows: Sequence[Ints]) -> list[Compiled]:
+        """Compile each client's constraints for some of its rows: those with the same constraints together."""
+        numbers = torch.as_tensor(np.concatenate(rows), device=self.rows.cells.device)
+        cells = self.rows.cells.index_select(0, numbers).cpu().double()
+        client = torch.as_tensor(np.repeat(np.arange(len(rows)), [len(r) for r in rows]))
+        counted = cells.new_zeros(len(rows), cells.shape[1]).index_add_(0, client, cells).view(len(rows), 2, -1).numpy()
+        alike: dict[tuple[tuple[Constraint, ...], bool], list[int]] = {}
+        for k, game in enumerate(self.games):
+            alike.setdefault((game.constraints, game.references is None), []).append(k)
+        result: dict[int, Compiled] = {}
+        for (constraints, local), members in alike.items():
+            given = [game.references or {} for game in (self.games[k] for k in members)]
+            references = None if local else {rate: np.array([each[rate] for each in given]) for rate in given[0]}
+            found = compile_constraints(
+                constraints, counted[members], self.game.attributes, references, self.game.shrinkage
+            )
+            result |= {k: found.of(i) for i, k in enumerate(members)}
+        return [result[k] for k in range(len(rows))]
 
     def start(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
         """Take the model before the first constrained step as the first candidate."""
@@ -210,27 +218,32 @@ class Players:
 
     def _judge(self) -> Floats:
         """Measure all candidates on their clients' held-out rows; return the losses ``[candidates, clients]``."""
-        x, y, cells = self.rows.inputs(self.held_out), self.rows.y[self.held_out], self._cells(self.held_out)
-        losses = []
-        for slot, theta in enumerate(self.thetas):
-            logits = self.network.logits(theta, x)
-            loss = self.held_weight * (torch.nn.functional.softplus(logits) - y * logits)
-            present = ((self.held_weight > 0) & (logits > 0)).to(logits.dtype)
-            violation = _violation(self.check_coefficient, self.check_offset, present, cells)
-            self.violations[slot] = violation.cpu().numpy()
-            losses.append(loss.sum(1).cpu().numpy())
-        return np.array(losses, dtype=float)
+        losses = np.zeros(self.objectives.shape)
+        for who, rows, weight in self.held_out:
+            held = torch.as_tensor(weight, dtype=self.rows.y.dtype)
+            numbers = torch.as_tensor(rows)
+            x, y, cells = self.rows.inputs(numbers), self.rows.y[numbers], self._cells(numbers)
+            for slot, theta in enumerate(self.thetas):
+                logits = self.network.logits(theta[who], x)
+                loss = held * (torch.nn.functional.softplus(logits) - y * logits)
+                present = ((held > 0) & (logits > 0)).to(logits.dtype)
+                violation = _violation(self.check_coefficient[who], self.check_offset[who], present, cells)
+                self.violations[slot, who] = violation.cpu().numpy()
+                losses[slot, who] = loss.sum(1).cpu().numpy()
+        return losses
 
     def choose(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
         """Replace each client's weights by its chosen iterate."""
         losses = self._judge()
         worst = np.maximum(self.violations, 0).max(2, initial=0.0)
-        for k, random in enumerate(self.generators):
-            pick = choose(
-                losses[:, k], worst[:, k], self.game.iterate, self.game.tolerance, random, self.objectives[:, k]
-            )
-            self.chosen.append(pick)
-            theta[k], extra[k] = self.thetas[pick][k].split([theta.shape[1], extra.shape[1]])
+        rule, tolerance = self.game.iterate, self.game.tolerance
+        self.chosen = [
+            choose(losses[:, k], worst[:, k], rule, tolerance, random, self.objectives[:, k])
+            for k, random in enumerate(self.generators)
+        ]
+        for slot in set(self.chosen):
+            who = np.flatnonzero(np.array(self.chosen) == slot)
+            theta[who], extra[who] = self.thetas[slot][who].split([theta.shape[1], extra.shape[1]], 1)
 
     def outcomes(self) -> list[dict[str, Value]]:
         """Say for each client what was asked, what was reached on validation, and at which λ."""
@@ -259,15 +272,33 @@ def _violation(
     return torch.baddbmm(offset.unsqueeze(1), table, coefficient.mT).squeeze(1)
 
 
+def _padded(rows: Sequence[Ints]) -> list[tuple[Ints, Ints, Floats]]:
+    """Put clients with similar numbers of rows side by side: who, their rows, and 1/(number of rows) or 0 on padding.
+
+    Padding is a row of the client's own: what is not finite must not reach the others.
+    """
+    sizes = np.array([len(r) for r in rows])
+    order = np.argsort(-sizes, kind="stable")
+    parts: list[tuple[Ints, Ints, Floats]] = []
+    while len(order):
+        width = sizes[order[0]]
+        many = int((2 * sizes[order] > width).sum())
+        who, order = order[:many], order[many:]
+        real = np.arange(width) < sizes[who, None]
+        numbers = np.array([np.concatenate([rows[k], np.full(width - sizes[k], rows[k][0])]) for k in who])
+        parts.append((who, numbers, real / sizes[who, None]))
+    return parts
+
+
 def _stack(compiled: Sequence[Compiled], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     """Put the clients' constraints side by side; a shorter list is padded with constraints that always hold.
 
     Coefficients are ``[clients, constraints, cells]``, the cells of label 0 before those of label 1.
     """
     most = max(len(c.names) for c in compiled)
-    coefficient = torch.zeros(len(compiled), most, *compiled[0].coefficient.shape[1:], dtype=dtype)
-    offset = torch.full((len(compiled), most), -1.0, dtype=dtype)
+    coefficient = np.zeros((len(compiled), most, *compiled[0].coefficient.shape[1:]))
+    offset = np.full((len(compiled), most), -1.0)
     for k, c in enumerate(compiled):
-        coefficient[k, : len(c.names)] = torch.as_tensor(c.coefficient)
-        offset[k, : len(c.names)] = torch.as_tensor(c.offset)
-    return coefficient.flatten(2), offset
+        coefficient[k, : len(c.names)] = c.coefficient
+        offset[k, : len(c.names)] = c.offset
+    return torch.as_tensor(coefficient, dtype=dtype).flatten(2), torch.as_tensor(offset, dtype=dtype)

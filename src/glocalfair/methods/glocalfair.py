@@ -259,10 +259,7 @@ class GLocalFair(Method):
             if self.dual == "persistent":
                 alike.setdefault((constraints, known), []).append(i)
             elif known:
-                references = self._references([broadcast], _rates(received.totals[None]), [state])
-                named = None if references is None else dict(zip(RATES, references[0].tolist(), strict=True))
-                game = self._game(constraints, received.data, named)
-                result[i] = (Stage(), Stage(game=game, epochs=self.game_epochs))
+                result[i] = (Stage(), Stage(game=self._game(constraints, *given[i]), epochs=self.game_epochs))
         for (constraints, known), members in alike.items():
             stages = self._anchored(constraints, known, *zip(*(given[i] for i in members), strict=True))
             for i, stage in zip(members, stages, strict=True):
@@ -319,11 +316,15 @@ class GLocalFair(Method):
         return anchored.deviation(constraint, counts, data.attributes, reference)
 
     def _game(
-        self, constraints: tuple[Constraint, ...], data: ClientData, references: Mapping[str, float] | None
+        self, constraints: tuple[Constraint, ...], broadcast: Broadcast, received: Received, state: ClientState
     ) -> Game:
+        references = None
+        if self.reference != "local":
+            rates = self._references([broadcast], _rates(received.totals[None]), [state])
+            references = None if rates is None else dict(zip(RATES, rates[0].tolist(), strict=True))
         return Game(
             constraints,
-            data.attributes,
+            received.data.attributes,
             references,
             solver=self.solver,
             update=self.update,
