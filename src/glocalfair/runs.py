@@ -51,6 +51,16 @@ def jsonable(value: Any) -> Any:
     return value
 
 
+def _line(value: Mapping[str, Any]) -> str:
+    """Write a value as one line of JSON."""
+    try:
+        # Mostly there is nothing undefined in it, and no need to go through it first.
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=jsonable)
+    except (TypeError, ValueError):
+        text = json.dumps(jsonable(value), ensure_ascii=False)
+    return text + "\n"
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file in one step: readers see the old content or the new, never a part."""
     temporary = path.with_name(f".{path.name}.tmp")
@@ -141,7 +151,7 @@ class RunDirectory:
             (self.timing, {"round": record["round"], "seconds": seconds}),
         ):
             with self.writing(), path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(jsonable(line), ensure_ascii=False) + "\n")
+                file.write(_line(line))
 
     def load_rounds(self) -> list[dict[str, Any]]:
         """Return all complete records of the log."""

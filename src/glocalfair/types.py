@@ -152,10 +152,15 @@ class ClientData:
         return len(self.y)
 
     @cached_property
-    def columns(self) -> Ints:
-        """Each row's place among the values of all attributes, one after the other: ``[attributes, rows]``."""
+    def cells(self) -> Ints:
+        """Where each row counts in a table of labels and columns: as one of everybody, and in each attribute.
+
+        ``[1 + attributes, rows]``: label · (1 + values of all attributes) + column, and column 0 is everybody.
+        """
         values = [len(attribute.values) for attribute in self.attributes]
-        return self.groups.T + (np.cumsum(values) - values)[:, None].astype(np.int64)
+        first = np.cumsum([1, *values])
+        columns = np.vstack([np.zeros(len(self), dtype=np.int64), self.groups.T + first[:-1, None]])
+        return np.asarray((self.y == 1) * first[-1] + columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,7 +129,7 @@ def test_coefficients_are_the_gradient_of_the_lagrangian(seed: int, kind: Any, l
 
     soft = rng.random(n)
     slope = np.array([(lagrangian(soft + e) - lagrangian(soft - e)) / 2e-4 for e in np.eye(n) * 1e-4])
-    (ours,) = anchored.coefficients([constraint], pressure[None, None], counts, [data], np.inf, moving_reference=local)
+    (ours,) = anchored.coefficients([constraint], pressure[None, None], counts, np.inf, moving_reference=local)
     np.testing.assert_allclose(ours / n, slope, atol=1e-9)
 
 

@@ -31,23 +31,20 @@ def kmeans_1d(values: Floats, most: int) -> tuple[Floats, list[Ints]]:
         deviation: Floats = np.maximum(spread, 0.0)
         return deviation
 
-    best = np.concatenate([[0.0], cost(np.zeros(n, dtype=int), np.arange(1, n + 1))])
-    cuts: list[Ints] = []
-    errors = [best[n]]
-    for p in range(2, most + 1):
-        found, cut = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=int)
-        # Many ends at once, but not all of them: n² numbers would be too many for thousands of clients.
-        for low in range(p, n + 1, _ENDS):
-            end = np.arange(low, min(low + _ENDS, n + 1))
-            start = np.arange(p - 1, end[-1])[:, None]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                total = np.where(start < end, best[start] + cost(start, end), np.inf)
-            cut[end] = total.argmin(axis=0) + p - 1
-            found[end] = total[cut[end] - (p - 1), np.arange(len(end))]
-        best = found
-        cuts.append(cut)
-        errors.append(best[n])
-    return np.array(errors), [_labels(order, cuts[:p]) for p in range(most)]
+    best = np.full((most + 1, n + 1), np.inf)
+    best[1, 1:] = cost(np.zeros(n, dtype=int), np.arange(1, n + 1))
+    cuts = np.zeros((most + 1, n + 1), dtype=int)
+    # Many ends at once, but not all of them: n² numbers would be too many for thousands of clients.
+    for low in range(2, n + 1, _ENDS):
+        end = np.arange(low, min(low + _ENDS, n + 1))
+        start = np.arange(1, end[-1])[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            last = np.where(start < end, cost(start, end), np.inf)
+        for p in range(2, most + 1):
+            total = best[p - 1, start] + last
+            cuts[p, end] = total.argmin(axis=0) + 1
+            best[p, end] = total.min(axis=0)
+    return best[1:, n], [_labels(order, list(cuts[2 : p + 1])) for p in range(1, most + 1)]
 
 
 def _labels(order: Ints, cuts: list[Ints]) -> Ints:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 
 import numpy as np
 
@@ -57,7 +56,7 @@ def inequalities(
 
 def _sorting(models: Sequence[Floats], points: int, origin: Floats | None) -> list[tuple[float, Floats]]:
     ordered = sorted_magnitudes(np.stack(models) if origin is None else np.stack(models) - origin)
-    return list(zip(map(gini, ordered), lorenz(ordered, points), strict=True))
+    return list(zip(_ginis(ordered).tolist(), lorenz(ordered, points), strict=True))
 
 
 def sorted_magnitudes(weights: Floats) -> Floats:
@@ -77,22 +76,22 @@ def gini(ordered: Floats) -> float:
     >>> gini(np.array([1.0, 1.0, 1.0])), gini(np.array([0.0, 0.0, 0.0, 5.0]))
     (0.0, 0.75)
     """
-    size = len(ordered)
+    return float(_ginis(ordered[None])[0])
+
+
+def _ginis(ordered: Floats) -> Floats:
+    """Return `gini` of several vectors ``[models, size]``."""
+    models, size = ordered.shape
+    total, ranked = np.zeros(models), np.zeros(models)
     # Chunks keep the float64 copies small, whatever the size of the model.
-    total = ranked = 0.0
     for start in range(0, size, _CHUNK):
-        part = ordered[start : start + _CHUNK].astype(np.float64)
-        rank = _ranks(size, start, len(part))
-        total += float(part.sum())
-        ranked += float(rank @ part)
-    return ranked / (size * total) if total > 0 else 0.0
-
-
-# The models of a round have one size, and to count to it takes as long as a product with it.
-@lru_cache(maxsize=1)
-def _ranks(size: int, start: int, length: int) -> Floats:
-    """Return 2i − w − 1 for the values i = start + 1, start + 2, … of w."""
-    return np.arange(2 * start + 1 - size, 2 * (start + length) - size, 2, dtype=np.float64)
+        part = ordered[:, start : start + _CHUNK].astype(np.float64)
+        rank = np.arange(2 * start + 1 - size, 2 * (start + part.shape[1]) - size, 2, dtype=np.float64)
+        total += part.sum(1)
+        # One product for each: the product with a matrix would be rounded by the number of its rows.
+        ranked += [rank @ row for row in part]
+    values: Floats = np.divide(ranked, size * total, out=np.zeros(models), where=total > 0)
+    return values
 
 
 def lorenz(ordered: Floats, points: int = 21) -> Floats:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -52,10 +53,22 @@ class DualSettings:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Examples and accepted examples ``[clients, 2 labels, 1 + columns]``; column 0 is everybody."""
+    """A model's true predictions on the rows of several clients.
+
+    Attributes
+    ----------
+    examples, accepted
+        All examples and the accepted ones ``[clients, 2 labels, 1 + columns]``; column 0 is everybody.
+    cells
+        Where each row counts in such a table ``[1 + attributes, rows]``, client by client.
+    rows
+        How many rows each client has.
+    """
 
     examples: Floats
     accepted: Floats
+    cells: Ints
+    rows: list[int]
 
     @property
     def totals(self) -> Floats:
@@ -71,27 +84,14 @@ class Counted:
 
 
 def counted(data: Sequence[ClientData], logits: Sequence[Floats]) -> Counted:
-    """Count true predictions on the rows of each client."""
-    clients, columns = len(data), len(column_names(data[0].attributes))
-    accepted = np.concatenate(logits) > 0
-    place = _places(data)
-    # Everybody is one more column, in front.
-    keys = [place * (1 + columns), *(place * (1 + columns) + 1 + column for column in _columns(data))]
-    size = 4 * clients * (1 + columns)
-    counts = sum(np.bincount(2 * key + accepted, minlength=size) for key in keys)
-    table = np.asarray(counts, dtype=float).reshape(clients, 2, 1 + columns, 2)
-    return Counted(table.sum(3), table[..., 1])
-
-
-def _places(data: Sequence[ClientData]) -> Ints:
-    """Return 2 · client + label of all rows, client by client."""
-    client = np.repeat(np.arange(len(data)), [len(d) for d in data])
-    return np.asarray(2 * client + np.concatenate([d.y == 1 for d in data]))
-
-
-def _columns(data: Sequence[ClientData]) -> Ints:
-    """Return the column of all rows in each attribute ``[attributes, rows]``."""
-    return np.concatenate([d.columns for d in data], axis=1)
+    """Count predictions on the rows of each client."""
+    shape = len(data), 2, 1 + len(column_names(data[0].attributes))
+    rows = [len(each) for each in logits]
+    client = np.repeat(np.arange(shape[0]) * (2 * shape[2]), rows)
+    cells = np.concatenate([d.cells for d in data], axis=1) + client
+    found = np.bincount((2 * cells + (np.concatenate(logits) > 0)).ravel(), minlength=2 * prod(shape))
+    table = found.reshape(*shape, 2).astype(float)
+    return Counted(table.sum(3), table[..., 1], cells, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +164,7 @@ def ascend(constraint: Constraint, pressure: Floats, measured: Deviation, settin
 
 
 def coefficients(
-    constraints: Sequence[Constraint],
-    pressures: Floats,
-    counts: Counted,
-    data: Sequence[ClientData],
-    clip: float,
-    moving_reference: bool,
+    constraints: Sequence[Constraint], pressures: Floats, counts: Counted, clip: float, moving_reference: bool
 ) -> list[Floats]:
     """Return the coefficient c_i of σ(s_i) for each training example of each client.
 
@@ -177,21 +172,17 @@ def coefficients(
     own overall rate it moves with the model too: the opposite overall term is added. `pressures` has the shape
     ``[clients, constraints, columns]``.
     """
-    clients, columns = len(data), pressures.shape[2]
-    of_column, of_all = np.zeros((clients, 2, columns)), np.zeros((clients, 2))
+    forces = np.zeros(counts.examples.shape)
     for number, constraint in enumerate(constraints):
         force = constraint.sign * pressures[:, number]
-        of_column[:, constraint.labels] += force[:, None]
+        forces[:, constraint.labels, 1:] += force[:, None]
         if moving_reference and constraint.mode == "deviation":
             size = counts.of(constraint)[0]
-            of_all[:, constraint.labels] -= ((force * size[:, 1:]).sum(1) / np.maximum(size[:, 0], 1))[:, None]
-    place = _places(data)
-    result = of_all.ravel()[place]
-    for column in _columns(data):
-        result += of_column.ravel()[columns * place + column]
-    np.clip(result, -clip, clip, out=result)
-    ends = np.cumsum([len(d) for d in data]).tolist()
-    return [result[end - len(d) : end] for d, end in zip(data, ends, strict=True)]
+            overall = (force * size[:, 1:]).sum(1) / np.maximum(size[:, 0], 1)
+            forces[:, constraint.labels, 0] -= overall[:, None]
+    result = np.clip(forces.ravel()[counts.cells].sum(0), -clip, clip)
+    ends = np.cumsum(counts.rows).tolist()
+    return [result[end - rows : end] for rows, end in zip(counts.rows, ends, strict=True)]
 
 
 def multipliers(constraint: Constraint, pressure: Floats, counts: Counted) -> Floats:

@@ -130,7 +130,8 @@ def compile_constraints(
     tau: list[float] = []
     # One more than there are constraints, so that there is something to stack without any.
     nothing: Floats = np.zeros(counts.shape[:-2])
-    rows, offsets, defined = [np.zeros(counts.shape)], [nothing], [np.isfinite(nothing)]
+    rows: list[Floats] = [np.zeros(counts.shape)]
+    offsets, defined = [nothing], [np.isfinite(nothing)]
 
     def add(name: str, limit: float, row: Floats, offset: Floats, known: npt.NDArray[np.bool_]) -> None:
         names.append(name)

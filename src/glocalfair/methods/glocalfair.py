@@ -292,7 +292,7 @@ class GLocalFair(Method):
                 seen = anchored.counted(held_out, [_given(each.validation_logits) for each in received])
                 found = [anchored.violation(c, self._measure(c, seen, data[0], references)) for c in constraints]
                 violations = np.stack(found, 1)
-        tilts = anchored.coefficients(constraints, pressures, counts, data, dual.clip, self.reference == "local")
+        tilts = anchored.coefficients(constraints, pressures, counts, dual.clip, self.reference == "local")
         forces = zip(constraints, np.moveaxis(pressures, 1, 0), strict=True)
         multipliers = np.stack([anchored.multipliers(c, pressure, counts) for c, pressure in forces], 1)
         notes = {
@@ -357,7 +357,7 @@ class GLocalFair(Method):
         return update, kept, {"constraints": self._told(plan, trained, data)}
 
     def _told(self, plan: LocalPlan, trained: Trained, data: ClientData) -> list[dict[str, Any]]:
-        """List for each constraint: requested τ, violation on validation data (positive = violated), λ."""
+        """List for each constraint: requested τ, violation on validation data (> 0: violated, None: nobody), λ."""
         game: Mapping[str, Any] = trained.game
         notes: Mapping[str, Any] = plan[0].notes
         rows: Iterable[tuple[Any, ...]] = ()
@@ -368,7 +368,10 @@ class GLocalFair(Method):
             found = zip(*_named(self._constraints_of(data.name), data.attributes), *values, strict=True)
             # Of a group that the client does not hold there is nothing to tell.
             rows = (row for row in found if row[3] != 0 or not isnan(row[2]))
-        return [{"name": name, "tau": tau, "violation": v, "multiplier": m} for name, tau, v, m in rows]
+        return [
+            {"name": name, "tau": tau, "violation": None if isnan(v) else v, "multiplier": m}
+            for name, tau, v, m in rows
+        ]
 
     # ------------------------------------------------------------------------------------------ server
 
