@@ -49,7 +49,7 @@ def run(federation: str, method: dict[str, Any], seed: int, rounds: int, watch: 
 
     torch.set_num_threads(1)
     shared = {"train.rounds": rounds, "train.participation": 0.5, "run.seed": seed, "run.evaluate_clients": watch}
-    shared |= {"run.evaluate_every": 1 if watch else rounds}
+    shared |= {"run.evaluate_every": 1 if watch else rounds, "run.evaluate_clients_every": 1}
     overrides = sorted(
         {**FEDERATIONS[federation], **shared, **method}.items(), key=lambda i: not i[0].endswith(".name")
     )

@@ -84,7 +84,9 @@ def simulator(method: Method, federation: Federation, **train: Any) -> Simulator
     """Put a method on a federation: float64, a tiny network, everybody in every round."""
     net = network(models.build("mlp", federation.x.shape[1], 0, (4,)))
     settings = {"rounds": 4, "participation": 1.0, "lr": 0.1, "batch_size": 16, **train}
-    return Simulator(federation, net, method, TrainConfig(**settings), RunConfig(dtype="float64"))
+    return Simulator(
+        federation, net, method, TrainConfig(**settings), RunConfig(dtype="float64", evaluate_clients_every=1)
+    )
 
 
 def start(sim: Simulator, scale: float = 1.0) -> SimulationState:

@@ -109,6 +109,9 @@ class RunConfig:
     """After how many rounds the state is saved; 0 = whenever a second has passed since the last time."""
     evaluate_clients: bool = True
     """Whether methods that look at client models (Gini) get each one's own EOD logged too."""
+    evaluate_clients_every: int = 0
+    """After how many rounds; 0 = so often that it takes no longer than a look at the rows that the clients train on,
+    which is every round for a handful of clients. The last round is always among them."""
     device: str = "auto"
     """``"cpu"``, ``"cuda"``, ``"cuda:1"`` …; ``"auto"`` trains picture models on a GPU if there is one."""
 
@@ -116,7 +119,7 @@ class RunConfig:
         for name in ("evaluate_every", "workers", "cohort"):
             if getattr(self, name) < 1:
                 raise invalid(f"run.{name}", "a whole number of at least 1", getattr(self, name))
-        for name in ("seed", "checkpoint_every"):
+        for name in ("seed", "checkpoint_every", "evaluate_clients_every"):
             if getattr(self, name) < 0:
                 raise invalid(f"run.{name}", "a whole number of at least 0", getattr(self, name))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
@@ -171,7 +172,7 @@ class Simulator:
             record["privacy"] = {"epsilon": self.epsilon(context.round), "delta": self.privacy.delta}
         if self._evaluates(context.round):
             record["clients"] = diagnostics
-            if self.run.evaluate_clients and "gini" in log and len(self.validation):
+            if "gini" in log and self._watches(context.round):
                 found = self.validate_all([u.weights for u in usable])
                 record["client_models"] = {u.client: told for u, told in zip(usable, found, strict=True)}
         # A client that failed or was rejected has lost this round; its state is that of the round before.
@@ -294,6 +295,17 @@ class Simulator:
 
     def _evaluates(self, number: int) -> bool:
         return number == self.train.rounds or number % self.run.evaluate_every == 0
+
+    def _watches(self, number: int) -> bool:
+        """Whether the clients' own models are measured: all of them on everybody's validation rows."""
+        if not self.run.evaluate_clients or not len(self.validation):
+            return False
+        return number == self.train.rounds or number % self._watches_every == 0
+
+    @cached_property
+    def _watches_every(self) -> int:
+        trained = sum(len(client.train) for client in self.clients.values())
+        return self.run.evaluate_clients_every or ceil(len(self.validation) * len(self.clients) / trained)
 
     def finished(self, state: SimulationState) -> bool:
         """Whether the run is over: all rounds done, stopped early, or diverged."""
