@@ -60,7 +60,9 @@ class Expected:
     def _value(self, declared: Disclosure, value: Any, examples: int) -> str | None:
         key, kind = declared.key, declared.kind
         shape = tuple(self.groups if size == "groups" else size for size in declared.shape)
-        if isinstance(value, bool | str) or not isinstance(value, int | float | np.ndarray | np.number):
+        if type(value) is not np.ndarray and (
+            isinstance(value, bool | str) or not isinstance(value, int | float | np.ndarray | np.number)
+        ):
             return f"'{key}' of type {type(value).__name__}, expected numbers"
         found = np.asarray(value)
         if found.shape != shape or found.dtype.kind not in "iuf":

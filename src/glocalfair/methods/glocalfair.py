@@ -442,7 +442,7 @@ class GLocalFair(Method):
         """Check that the four totals can be those of one table."""
         if not self._needs_totals:
             return None
-        missed, positives, accepted, negatives = array(update.payload, "totals")
+        missed, positives, accepted, negatives = array(update.payload, "totals").tolist()
         if missed > positives or accepted > negatives or positives + negatives != update.examples:
             return f"'totals' {[missed, positives, accepted, negatives]} do not fit {update.examples} examples"
         return None
