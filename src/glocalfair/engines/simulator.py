@@ -27,7 +27,7 @@ from glocalfair.local.trainer import Job, Trainer, rows_of
 from glocalfair.memory import keep_freed
 from glocalfair.methods.base import Method
 from glocalfair.metrics import eod, tables
-from glocalfair.metrics.counts import intersection
+from glocalfair.metrics.counts import Counts, count_each, intersection
 from glocalfair.metrics.tables import Tables
 from glocalfair.privacy import NoiseSource, PrivacyConfig, privatise, seeded_normal, spent
 from glocalfair.rng import generator
@@ -116,11 +116,10 @@ class Simulator:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     @cached_property
-    def _validation_cells(self) -> tuple[Ints, int]:
-        """Where `Tables.counts` counts each validation row that is rejected, and how many cells there are."""
-        f, rows = self.federation, self.validation
-        codes, groups = intersection(f.groups[rows], f.attributes)
-        return 4 * codes + 2 * f.y[rows].astype(np.int64), 4 * len(groups.values)
+    def _validation_groups(self) -> tuple[Counts, int]:
+        """The combination of groups that each validation row belongs to, and how many there are."""
+        codes, crossed = intersection(self.federation.groups[self.validation], self.federation.attributes)
+        return codes, len(crossed.values)
 
     def data(self, client: Client, part: Literal["train", "validation"] = "train") -> ClientData:
         """Return what the method may know of a client; kept, because it is the same in every round."""
@@ -333,10 +332,8 @@ class Simulator:
             parts = [models[i : i + together] for i in range(0, len(models), together)]
             return [told for part in parts for told in self.validate_all(part)]
         logits, y = self.trainer.logits_of(models, rows), f.y[rows]
-        accepted, count = logits > 0, len(models)
-        cells, size = self._validation_cells
-        found = np.bincount((accepted + cells + size * np.arange(count)[:, None]).ravel(), minlength=size * count)
-        counts = Tables(f.attributes, found.reshape(count, size // 4, 2, 2))
+        accepted = logits > 0
+        counts = Tables(f.attributes, count_each(y.astype(np.int64), accepted, *self._validation_groups))
         gaps = {a.name: eod(counts.table(a.name)).tolist() for a in f.attributes}
         figures = zip(
             np.mean(np.logaddexp(0, logits) - y * logits, axis=1).tolist(),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,9 +88,25 @@ def count(
         raise invalid("prediction", f"one label for each of the {rows} rows", len(predicted))
     group = _codes("groups", codes, groups, rows)
     owner = np.zeros(rows, np.int64) if client is None else _codes("client", client, clients, rows)
-    cell = ((owner * groups + group) * 2 + label) * 2 + predicted
-    counted = np.bincount(cell, minlength=clients * groups * 4)
-    return counted.astype(np.int64).reshape(clients, groups, 2, 2)
+    return _tally(owner * groups + group, label, predicted, clients * groups).reshape(clients, groups, 2, 2)
+
+
+def count_each(y: Counts, predictions: npt.NDArray[np.bool_], codes: Counts, groups: int) -> Counts:
+    """Count several predictions ``[models, rows]`` for the same rows; labels and codes are taken as they are.
+
+    >>> y, codes = np.array([1, 0]), np.array([0, 0])
+    >>> count_each(y, np.array([[True, True], [False, True]]), codes, groups=1).tolist()
+    [[[[0, 1], [0, 1]]], [[[0, 1], [1, 0]]]]
+    """
+    models = len(predictions)
+    place = codes + groups * np.arange(models)[:, None]
+    return _tally(place, y, predictions, models * groups).reshape(models, groups, 2, 2)
+
+
+def _tally(place: Counts, label: Counts, predicted: npt.NDArray[Any], places: int) -> Counts:
+    """Count by place, true label and predicted label."""
+    cell = (2 * place + label) * 2 + predicted
+    return np.bincount(cell.ravel(), minlength=4 * places).astype(np.int64)
 
 
 def intersection(groups: npt.ArrayLike, attributes: Sequence[Attribute]) -> tuple[Counts, Attribute]:
