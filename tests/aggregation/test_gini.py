@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from glocalfair.aggregation.gini import gini, lorenz, sorted_magnitudes
+from glocalfair.aggregation.gini import gini, inequalities, inequality, lorenz, sorted_magnitudes
 
 WEIGHTS = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e3, 1e3, allow_subnormal=False))
 
@@ -51,3 +51,26 @@ def test_lorenz_curve_rises_below_the_diagonal_and_encloses_half_the_gini(weight
     assert (curve <= np.linspace(0, 1, len(curve)) + 1e-12).all()
     area = 1 - 2 * np.trapezoid(curve, dx=1 / len(ordered))
     assert area == pytest.approx(gini(ordered), abs=1e-9)
+
+
+@given(st.integers(0, 1000), st.integers(1, 5), st.integers(1, 60), st.booleans())
+def test_models_beside_it_do_not_change_a_value(seed: int, models: int, size: int, moved: bool) -> None:
+    """A client computes its own, and the server all at once: bit by bit the same."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.normal(size=(models, size)).astype(np.float32)
+    drawn[0] *= rng.integers(0, 2)
+    origin = rng.normal(size=size).astype(np.float32) if moved else None
+    for (value, curve), weights in zip(inequalities(list(drawn), 11, origin), drawn, strict=True):
+        alone = inequality(weights, 11, origin)
+        assert value == alone[0]
+        np.testing.assert_array_equal(curve, alone[1])
+
+
+@given(WEIGHTS, st.integers(2, 60))
+def test_lorenz_curve_by_interpolation(weights: np.ndarray, points: int) -> None:
+    """Also where the curve has more points than there are values."""
+    ordered = sorted_magnitudes(weights)
+    sums = np.concatenate([[0.0], np.cumsum(ordered)])
+    share = sums / sums[-1] if sums[-1] > 0 else np.linspace(0, 1, len(sums))
+    expected = np.interp(np.linspace(0, len(ordered), points), np.arange(len(sums)), share)
+    np.testing.assert_allclose(lorenz(ordered, points), expected, atol=1e-12)

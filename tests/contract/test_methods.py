@@ -93,6 +93,19 @@ def assert_same(one: SimulationState, two: SimulationState) -> None:
             assert isinstance(value, np.ndarray) == isinstance(its[key], np.ndarray)
 
 
+@pytest.mark.parametrize("place", ["three-valued", "awkward-three"])
+@each_case
+def test_many_plans_are_the_plans_of_each(
+    name: str, values: dict[str, Any], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client's plan is the same, bit by bit, whoever is planned for beside it."""
+    sim = make(name, values, FEDERATIONS[place], participation=0.75)
+    whole = play(sim, 3)[0]
+    together = type(sim.method).plans
+    monkeypatch.setattr(type(sim.method), "plans", lambda self, given: [together(self, [each])[0] for each in given])
+    assert_same(play(sim, 3)[0], whole)
+
+
 @pytest.mark.parametrize("place", FEDERATIONS)
 @each_case
 def test_three_rounds_keep_the_rules(name: str, values: dict[str, Any], place: str) -> None:

@@ -94,3 +94,20 @@ def test_shrinkage_weakens_small_groups() -> None:
 def test_bad_values_are_refused(bad: dict) -> None:  # type: ignore[type-arg]
     with pytest.raises(GlocalfairError, match="must be"):
         FNR(**bad)
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["deviation", "absolute"]), st.booleans(), st.sampled_from([0.0, 3.0]))
+def test_several_clients_compile_to_what_each_does(seed: int, mode: str, given_rates: bool, shrinkage: float) -> None:
+    samples = [sample(seed + k, n) for k, n in enumerate((1, 7, 40))]
+    counts = np.array([table(y, np.ones(len(y)), groups) for y, _, groups in samples])
+    constraints = [kind(0.05, mode, None) for kind in (FNR, FPR, PositiveRate)]
+    rates = np.random.default_rng(seed).random((3, 3))
+    names = ("fnr", "fpr", "positive_rate")
+    together = dict(zip(names, rates, strict=True)) if given_rates else None
+    found = compile_constraints(constraints, counts, ATTRIBUTES, together, shrinkage)
+    for k, own in enumerate(counts):
+        references = dict(zip(names, rates[:, k].tolist(), strict=True)) if given_rates else None
+        alone = compile_constraints(constraints, own, ATTRIBUTES, references, shrinkage)
+        assert alone.names == found.of(k).names
+        for field in ("tau", "coefficient", "offset", "defined"):
+            np.testing.assert_array_equal(getattr(alone, field), getattr(found.of(k), field))

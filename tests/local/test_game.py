@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from glocalfair.local.constraints import FNR, FPR
-from glocalfair.local.game import Game, Players
+from glocalfair.local.game import Game, Players, _padded
 from glocalfair.local.network import network
 from glocalfair.local.trainer import Trainer, rows_of
 from glocalfair.models import MLP
@@ -127,3 +127,16 @@ def test_a_game_without_constraints_is_plain_training() -> None:
     logits = torch.randn(1, 60, dtype=torch.float64)
     weight = torch.full((1, 60), 1 / 60, dtype=torch.float64)
     torch.testing.assert_close(players.play(slope, logits, torch.sigmoid(logits), rows, weight), slope)
+
+
+def test_held_out_rows_lie_beside_those_of_clients_with_about_as_many() -> None:
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(0, 1000, n) for n in (3, 90, 1, 40, 100, 2, 39, 55)]
+    parts = _padded(rows)
+    assert sorted(np.concatenate([who for who, _, _ in parts]).tolist()) == list(range(len(rows)))
+    for who, numbers, weight in parts:
+        for k, own, share in zip(who, numbers, weight, strict=True):
+            n = len(rows[k])
+            assert 2 * n > len(own)
+            np.testing.assert_array_equal(own, [*rows[k], *[rows[k][0]] * (len(own) - n)])
+            np.testing.assert_array_equal(share, [1 / n] * n + [0.0] * (len(own) - n))

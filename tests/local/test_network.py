@@ -87,3 +87,37 @@ def test_kernels_lie_channels_last_and_come_back() -> None:
     np.testing.assert_array_equal(named["0.weight"].transpose(0, 2, 3, 1).ravel(), weights[:48])
     kernel = layout.views(torch.as_tensor(weights))["0.weight"]
     assert kernel.is_contiguous(memory_format=torch.channels_last)
+
+
+class Crossing(nn.Module):
+    """Neither `rowwise` nor all of it used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.head, self.idle = nn.Linear(4, 3), nn.Linear(3, 1), nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.softmax(self.first(x), 1)).reshape(-1)
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+@pytest.mark.parametrize("kind", [Tied, Crossing])
+def test_steps_that_move_the_weights_in_place_equal_torchs_own(kind: type[nn.Module], clients: int) -> None:
+    torch.manual_seed(0)
+    module = kind().double()
+    network = ModuleNetwork(module)
+    theta = 0.3 * torch.randn(clients, network.layout.size, dtype=torch.float64)
+    copies = [theta[k].clone().requires_grad_() for k in range(clients)]
+    moving = theta
+    for step in range(4):
+        if step == 2:  # the last client has finished
+            moving = theta[: max(1, clients - 1)]
+        x = torch.randn(len(moving), 5, 4, dtype=torch.float64)
+        gradient = outcome(network, moving, x)[1]
+        for k in range(len(moving)):
+            logits = torch.func.functional_call(module, network.layout.views(copies[k]), (x[k],))
+            (expected,) = torch.autograd.grad(logits.sum(), [copies[k]])
+            torch.testing.assert_close(gradient[k], expected)
+            copies[k].data -= 0.1 * expected
+        moving.sub_(gradient, alpha=0.1)
+    torch.testing.assert_close(theta, torch.stack([copy.detach() for copy in copies]))
