@@ -6,10 +6,11 @@ import numpy as np
 
 
 def keep_freed() -> None:
-    """Have this process keep up to 64 MB that it has freed, for the next round.
+    """Have this process keep what it has freed for the next round, instead of giving it back and fetching it anew.
 
-    glibc hands free memory back to the system beyond twice the largest block it has seen freed, up to 64 MB, and to
-    fetch it again page by page takes as long as a round's arithmetic. So it is shown one such block, never touched.
-    With another C library this does nothing.
+    glibc gives a large block back as soon as it is freed, and what lies free at the end of its heap beyond twice as
+    much. What is large it learns from the largest block it has seen freed, up to 32 MB. To fetch memory again page by
+    page takes as long as a round's arithmetic, so it is shown one such block, never touched. With another C library
+    this does nothing.
     """
     np.empty((32 << 20) - 8192, dtype=np.uint8)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from glocalfair.errors import invalid
+
 if TYPE_CHECKING:
     from glocalfair.local.game import Game
 
@@ -157,9 +159,13 @@ class ClientData:
 
         ``[1 + attributes, rows]``: label · (1 + values of all attributes) + column, and column 0 is everybody.
         """
-        values = [len(attribute.values) for attribute in self.attributes]
+        values = np.array([len(attribute.values) for attribute in self.attributes], dtype=np.int64)
+        codes = self.groups.astype(np.int64)
+        if ((codes < 0) | (codes >= values)).any():
+            found = int(codes.min()), int(codes.max())
+            raise invalid("groups", f"codes from 0, below {values.tolist()} in each attribute", found)
         first = np.cumsum([1, *values])
-        columns = np.vstack([np.zeros(len(self), dtype=np.int64), self.groups.T + first[:-1, None]])
+        columns = np.vstack([np.zeros(len(self), dtype=np.int64), codes.T + first[:-1, None]])
         return np.asarray((self.y == 1) * first[-1] + columns)
 
 

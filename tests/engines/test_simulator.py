@@ -180,3 +180,13 @@ def test_clients_own_models_are_measured_as_often_as_asked(
     assert [record["round"] for record in records if "client_models" in record] == rounds
     off = play(simulator(federation, GLocalFair(), evaluate_clients=False, evaluate_clients_every=every))[1]
     assert not any("client_models" in record for record in off)
+
+
+def test_clients_own_models_are_measured_where_the_others_are(federation: Federation) -> None:
+    sim = simulator(federation, GLocalFair(), replace(TRAIN, rounds=11), evaluate_every=2, evaluate_clients_every=5)
+    assert [r["round"] for r in play(sim)[1] if "client_models" in r] == [6, 10, 11]
+    stopping = replace(TRAIN, rounds=11, early_stopping=1, lr=5.0)
+    sim = simulator(federation, GLocalFair(), stopping, evaluate_clients_every=50)
+    _, records = play(sim)
+    assert len(records) < 11, "a learning rate of 5 does not go well"
+    assert [r["round"] for r in records if "client_models" in r] == [records[-1]["round"]]

@@ -140,3 +140,12 @@ def test_held_out_rows_lie_beside_those_of_clients_with_about_as_many() -> None:
             assert 2 * n > len(own)
             np.testing.assert_array_equal(own, [*rows[k], *[rows[k][0]] * (len(own) - n)])
             np.testing.assert_array_equal(share, [1 / n] * n + [0.0] * (len(own) - n))
+
+
+def test_counts_are_made_in_main_memory_wherever_tensors_go() -> None:
+    """As on a GPU, of which the tests have none: tensors made in between land elsewhere."""
+    players, _, _ = player(Game((FNR(0.1),), ATTRIBUTES))
+    here = players._compile([np.arange(60)])[0]
+    with torch.device("meta"):
+        there = players._compile([np.arange(60)])[0]
+    np.testing.assert_array_equal(here.coefficient, there.coefficient)

@@ -16,7 +16,7 @@ from glocalfair.local.constraints import FNR, FPR, PositiveRate
 from glocalfair.methods.fedavg import FedAvg
 from glocalfair.methods.glocalfair import GLocalFair, GLocalFairPaper
 from glocalfair.types import Broadcast, ClientUpdate, ServerState, Stage, Trained
-from tests.federations import context, drawn, held, play, seen, sent, simulator
+from tests.federations import context, drawn, held, play, seen, sent, simulator, start
 
 DATA = held([1, 1, 1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 1, 1])
 LOGITS = [-1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0, -1.0]
@@ -131,6 +131,34 @@ def test_coefficients_are_the_gradient_of_the_lagrangian(seed: int, kind: Any, l
     slope = np.array([(lagrangian(soft + e) - lagrangian(soft - e)) / 2e-4 for e in np.eye(n) * 1e-4])
     (ours,) = anchored.coefficients([constraint], pressure[None, None], counts, np.inf, moving_reference=local)
     np.testing.assert_allclose(ours / n, slope, atol=1e-9)
+
+
+def test_a_method_that_builds_on_this_one_is_asked_for_its_own_plan() -> None:
+    class Standing(GLocalFair):
+        """Sends back what it received."""
+
+        def plan(self, *given: Any) -> tuple[Stage, ...]:
+            return tuple(replace(stage, lr_scale=0.0) for stage in super().plan(*given))
+
+    sim = simulator(Standing(), drawn(2))
+    state, _ = play(sim, 2)
+    np.testing.assert_allclose(state.server.weights, start(sim).server.weights, rtol=1e-12)
+
+
+def test_a_client_without_validation_rows_leaves_the_others_theirs() -> None:
+    method = GLocalFair(warmup=0, tau_fnr=0.1)
+    broadcast, state = known(0.25, 0.25)
+    whole = replace(seen(DATA, LOGITS), validation=DATA, validation_logits=np.array(LOGITS))
+    (one,), (two,) = method.plans([(broadcast, whole, state), (broadcast, seen(DATA, LOGITS), state)])
+    np.testing.assert_allclose(np.asarray(one.notes["violations"])[0], [0.15, 0.15])
+    assert np.isnan(np.asarray(two.notes["violations"])).all()
+
+
+@pytest.mark.parametrize("code", [-1, 2])
+def test_a_group_that_does_not_exist_is_refused(code: int) -> None:
+    wrong = replace(DATA, groups=np.where(DATA.groups == 1, code, DATA.groups))
+    with pytest.raises(GlocalfairError, match=r"'groups' must be codes from 0, below \[2\]"):
+        GLocalFair().plan(Broadcast(np.zeros(3)), seen(wrong, LOGITS), {})
 
 
 def test_a_client_may_set_its_own_constraints() -> None:

@@ -83,6 +83,7 @@ WITH_PAYLOAD: dict[str, Change] = {
     "payload under another name": payload(lambda p: {f"{key}s": value for key, value in p.items()}),
     "payload NaN": payload(each(lambda v: np.asarray(v, dtype=float) * np.nan)),
     "payload infinite": payload(each(lambda v: np.full(np.shape(v), np.inf))),
+    "payload infinite in half precision": payload(each(lambda v: np.full(np.shape(v), np.inf, np.float16))),
     "payload negative": payload(each(lambda v: -1.0 - np.asarray(v, dtype=float))),
     "payload enormous": payload(each(lambda v: np.full(np.shape(v), 1e300))),
     "payload with an axis more": payload(each(lambda v: np.stack([v, v]))),

@@ -42,7 +42,9 @@ def inequalities(
     >>> [round(value, 4) for value, _ in inequalities([np.array([-2.0, 1.0, 1.0]), np.ones(3)])]
     [0.1667, 0.0]
     """
-    if len(models[0]) < _MANY:
+    if not models:
+        return []
+    if len(models[0]) < _MANY and len({model.dtype for model in models}) == 1:
         together = max(1, _CHUNK // max(1, len(models[0])))
         parts = [models[i : i + together] for i in range(0, len(models), together)]
         return [found for part in parts for found in _sorting(part, points, origin)]
@@ -55,7 +57,9 @@ def inequalities(
 
 
 def _sorting(models: Sequence[Floats], points: int, origin: Floats | None) -> list[tuple[float, Floats]]:
-    ordered = sorted_magnitudes(np.stack(models) if origin is None else np.stack(models) - origin)
+    # One alone may be large: no copy.
+    stacked = np.stack(models) if len(models) > 1 else models[0][None]
+    ordered = sorted_magnitudes(stacked if origin is None else stacked - origin)
     return list(zip(_ginis(ordered).tolist(), lorenz(ordered, points), strict=True))
 
 

@@ -70,8 +70,8 @@ class Expected:
         most = examples if kind in COUNTS else 1.0 if kind == "gini" else MOST_LOSS
         if kind == "group_losses":
             most *= examples
-        # NaN is neither.
-        if not found.size or (found.min() >= 0 and found.max() <= most):
+        # NaN is neither. As Python's numbers: the limit would become infinite in float16.
+        if not found.size or (float(found.min()) >= 0 and float(found.max()) <= most):
             return None
         if not np.isfinite(found).all():
             return f"'{key}' is not finite"

@@ -171,13 +171,13 @@ class Simulator:
             record["privacy"] = {"epsilon": self.epsilon(context.round), "delta": self.privacy.delta}
         if self._evaluates(context.round):
             record["clients"] = diagnostics
-            if "gini" in log and self._watches(context.round):
-                found = self.validate_all([u.weights for u in usable])
-                record["client_models"] = {u.client: told for u, told in zip(usable, found, strict=True)}
         # A client that failed or was rejected has lost this round; its state is that of the round before.
         kept = {name: s for name, s in clients.items() if name not in failed and name not in rejected}
         after = replace(state, round=context.round, server=server, clients={**state.clients, **kept})
         after, record = self._observe(after, record)
+        if "gini" in log and self._watches(after):
+            found = self.validate_all([u.weights for u in usable])
+            record["client_models"] = {u.client: told for u, told in zip(usable, found, strict=True)}
         validation = record.get("validation")
         seen = divergence(
             updates,
@@ -295,11 +295,12 @@ class Simulator:
     def _evaluates(self, number: int) -> bool:
         return number == self.train.rounds or number % self.run.evaluate_every == 0
 
-    def _watches(self, number: int) -> bool:
+    def _watches(self, state: SimulationState) -> bool:
         """Whether the clients' own models are measured: all of them on everybody's validation rows."""
-        if not self.run.evaluate_clients or not len(self.validation):
+        if not self.run.evaluate_clients or not len(self.validation) or not self._evaluates(state.round):
             return False
-        return number == self.train.rounds or number % self._watches_every == 0
+        # The first round with an evaluation in each stretch of so many, and the last of all.
+        return state.round % self._watches_every < self.run.evaluate_every or self.finished(state)
 
     @cached_property
     def _watches_every(self) -> int:

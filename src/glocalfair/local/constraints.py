@@ -149,9 +149,10 @@ def compile_constraints(
             size = counts[..., labels, column].sum(-1)
             known = np.asarray(size > 0)
             # A group of nobody has the weight 0, and a row of zeros.
-            weight = size / np.where(known, size + shrinkage, 1.0)
+            shrunk = np.where(known, size + shrinkage, 1.0)
+            weight = size / shrunk
             row = np.zeros(counts.shape)
-            row[..., labels, column] = (constraint.sign * known / np.where(known, size + shrinkage, 1.0))[..., None]
+            row[..., labels, column] = (constraint.sign * known / shrunk)[..., None]
             name = f"{constraint.rate}({attribute}={value})"
             if constraint.mode == "absolute":
                 offset = constraint.constant * weight - constraint.tau

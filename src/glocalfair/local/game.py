@@ -119,14 +119,14 @@ class Players:
         """Compile each client's constraints for some of its rows: those with the same constraints together."""
         numbers = torch.as_tensor(np.concatenate(rows), device=self.rows.cells.device)
         cells = self.rows.cells.index_select(0, numbers).cpu().double()
-        client = torch.as_tensor(np.repeat(np.arange(len(rows)), [len(r) for r in rows]))
+        client = torch.as_tensor(np.repeat(np.arange(len(rows)), [len(r) for r in rows]), device=cells.device)
         counted = cells.new_zeros(len(rows), cells.shape[1]).index_add_(0, client, cells).view(len(rows), 2, -1).numpy()
         alike: dict[tuple[tuple[Constraint, ...], bool], list[int]] = {}
         for k, game in enumerate(self.games):
-            alike.setdefault((game.constraints, game.references is None), []).append(k)
+            alike.setdefault((tuple(game.constraints), game.references is None), []).append(k)
         result: dict[int, Compiled] = {}
         for (constraints, local), members in alike.items():
-            given = [game.references or {} for game in (self.games[k] for k in members)]
+            given = [self.games[k].references or {} for k in members]
             references = None if local else {rate: np.array([each[rate] for each in given]) for rate in given[0]}
             found = compile_constraints(
                 constraints, counted[members], self.game.attributes, references, self.game.shrinkage

@@ -8,8 +8,9 @@ their weights, and a cluster counts the more the lower its mean Gini coefficient
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
 from math import isnan
 from typing import Any, ClassVar, Literal
 
@@ -25,7 +26,6 @@ from glocalfair.local.game import Game
 from glocalfair.methods.base import ALWAYS, PLAIN, Disclosure, Method
 from glocalfair.methods.roster import array, column, place, places, roster
 from glocalfair.types import (
-    Attribute,
     Broadcast,
     ClientData,
     ClientInfo,
@@ -244,10 +244,15 @@ class GLocalFair(Method):
 
     def plan(self, broadcast: Broadcast, received: Received, state: ClientState) -> LocalPlan:
         """Train under the constraints; in the first round a federation reference is not known yet."""
-        return self.plans([(broadcast, received, state)])[0]
+        return self._planned([(broadcast, received, state)])[0]
 
     def plans(self, given: Sequence[tuple[Broadcast, Received, ClientState]]) -> list[LocalPlan]:
-        """See `Method.plans`: clients with the same constraints are measured together."""
+        """See `Method.plans`."""
+        own = type(self).plan is not GLocalFair.plan  # a method that builds on this one
+        return super().plans(given) if own else self._planned(given)
+
+    def _planned(self, given: Sequence[tuple[Broadcast, Received, ClientState]]) -> list[LocalPlan]:
+        """Plan for several clients: those with the same constraints are measured together."""
         result: list[LocalPlan] = [PLAIN] * len(given)
         alike: dict[tuple[tuple[Constraint, ...], bool], list[int]] = {}
         for i, (broadcast, received, state) in enumerate(given):
@@ -277,7 +282,8 @@ class GLocalFair(Method):
         """Move the dual of each client, if the rates to compare with are known, and train against it."""
         data = [each.data for each in received]
         counts = anchored.counted(data, [_given(each.logits) for each in received])
-        overall = _rates(counts.totals)
+        totals = counts.totals
+        overall = _rates(totals)
         references = self._references(broadcasts, overall, states) if known else None
         dual = self._dual(received[0].rounds)
         none = np.zeros((len(constraints), len(column_names(data[0].attributes))))
@@ -287,11 +293,9 @@ class GLocalFair(Method):
             measured = [self._measure(c, counts, data[0], references) for c in constraints]
             moves = zip(constraints, np.moveaxis(pressures, 1, 0), measured, strict=True)
             pressures = np.stack([anchored.ascend(*each, dual) for each in moves], 1)
-            held_out = [each.validation for each in received if each.validation is not None]
-            if len(held_out) == len(received):
-                seen = anchored.counted(held_out, [_given(each.validation_logits) for each in received])
-                found = [anchored.violation(c, self._measure(c, seen, data[0], references)) for c in constraints]
-                violations = np.stack(found, 1)
+            seen = anchored.counted(*zip(*map(_held_out, received), strict=True))
+            found = [anchored.violation(c, self._measure(c, seen, data[0], references)) for c in constraints]
+            violations = np.stack(found, 1)
         tilts = anchored.coefficients(constraints, pressures, counts, dual.clip, self.reference == "local")
         forces = zip(constraints, np.moveaxis(pressures, 1, 0), strict=True)
         multipliers = np.stack([anchored.multipliers(c, pressure, counts) for c, pressure in forces], 1)
@@ -299,11 +303,12 @@ class GLocalFair(Method):
             "pressures": pressures,
             "violations": violations,
             "multipliers": multipliers,
-            "totals": counts.totals,
+            "totals": totals,
             "overall": overall,
         }
-        each = [dict(zip(notes, values, strict=True)) for values in zip(*notes.values(), strict=True)]
-        return [Stage(probability_coefficient=tilt, notes=own) for tilt, own in zip(tilts, each, strict=True)]
+        # Copies: what a client keeps must not keep what all had in this round.
+        each = zip(tilts, *(map(np.copy, values) for values in notes.values()), strict=True)
+        return [Stage(probability_coefficient=tilt, notes=dict(zip(notes, own, strict=True))) for tilt, *own in each]
 
     def _dual(self, rounds: int) -> DualSettings:
         decay = min(0.2, (12 / max(rounds, 1)) ** 2) if self.dual_decay is None else self.dual_decay
@@ -320,7 +325,7 @@ class GLocalFair(Method):
     ) -> Game:
         references = None
         if self.reference != "local":
-            rates = self._references([broadcast], _rates(received.totals[None]), [state])
+            rates = self._references([broadcast], _rates(received.totals)[None], [state])
             references = None if rates is None else dict(zip(RATES, rates[0].tolist(), strict=True))
         return Game(
             constraints,
@@ -350,28 +355,27 @@ class GLocalFair(Method):
         if self._needs_totals:
             known = "totals" in notes
             payload["totals"] = notes["totals"] if known else received.totals
-            kept["overall"] = notes["overall"] if known else _rates(received.totals[None])[0]
+            kept["overall"] = notes["overall"] if known else _rates(received.totals)
         if self.gini_by == "client":
             payload["gini"], _ = self._inequality([trained.weights[-1]], received.weights, received.trainable)[0]
         update = ClientUpdate(data.name, trained.weights[-1], len(data), payload)
         return update, kept, {"constraints": self._told(plan, trained, data)}
 
     def _told(self, plan: LocalPlan, trained: Trained, data: ClientData) -> list[dict[str, Any]]:
-        """List for each constraint: requested τ, violation on validation data (> 0: violated, None: nobody), λ."""
+        """List for each constraint: requested τ, violation on validation data (positive = violated), λ."""
         game: Mapping[str, Any] = trained.game
         notes: Mapping[str, Any] = plan[0].notes
         rows: Iterable[tuple[Any, ...]] = ()
         if game:
             rows = zip(game["names"], *(game[key].tolist() for key in ("tau", "violation", "multiplier")), strict=True)
         elif "pressures" in notes:
-            values = (notes[key].ravel().tolist() for key in ("violations", "multipliers"))
-            found = zip(*_named(self._constraints_of(data.name), data.attributes), *values, strict=True)
+            groups = product(self._constraints_of(data.name), column_names(data.attributes))
+            named = [(f"{c.rate}({attribute}={value})", c.tau) for c, (attribute, value) in groups]
+            values = zip(*(notes[key].ravel().tolist() for key in ("violations", "multipliers")), strict=True)
+            found = (left + right for left, right in zip(named, values, strict=True))
             # Of a group that the client does not hold there is nothing to tell.
             rows = (row for row in found if row[3] != 0 or not isnan(row[2]))
-        return [
-            {"name": name, "tau": tau, "violation": None if isnan(v) else v, "multiplier": m}
-            for name, tau, v, m in rows
-        ]
+        return [{"name": name, "tau": tau, "violation": v, "multiplier": m} for name, tau, v, m in rows]
 
     # ------------------------------------------------------------------------------------------ server
 
@@ -458,27 +462,25 @@ class GLocalFair(Method):
         # Absent clients' totals are of older models; they fade, so that a reference is of nearly one model.
         totals *= FADE
         totals[rows] = column(updates, "totals")
-        reference[rows] = _rates(totals.sum(0)[None])
+        reference[rows] = _rates(totals.sum(0))
         return ServerState(weights, {**state.values, "totals": totals, "reference": reference})
 
 
 def _rates(totals: Floats) -> Floats:
-    """Return FNR, FPR and positive rate of rows of four totals; NaN where there is nothing to count."""
-    missed, positives, accepted, negatives = totals.T
-    numerator = np.stack([missed, accepted, positives - missed + accepted], 1)
-    denominator = np.stack([positives, negatives, positives + negatives], 1)
+    """Return FNR, FPR and positive rate of four totals, on the last axis; NaN where there is nothing to count."""
+    missed, positives, accepted, negatives = np.moveaxis(totals, -1, 0)
+    numerator = np.stack([missed, accepted, positives - missed + accepted], -1)
+    denominator = np.stack([positives, negatives, positives + negatives], -1)
     rates: Floats = np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=denominator > 0)
     return rates
 
 
-@lru_cache(maxsize=64)
-def _named(
-    constraints: tuple[Constraint, ...], attributes: tuple[Attribute, ...]
-) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Return name and limit of each constraint for each group: once, not for each of thousands of clients."""
-    columns = column_names(attributes)
-    names = [f"{c.rate}({attribute}={value})" for c in constraints for attribute, value in columns]
-    return tuple(names), tuple(c.tau for c in constraints for _ in columns)
+def _held_out(received: Received) -> tuple[ClientData, Floats]:
+    """Return a client's validation part with the logits of the received model; nobody, if there is none."""
+    data = received.data
+    if received.validation is None or received.validation_logits is None:
+        return replace(data, y=data.y[:0], groups=data.groups[:0]), np.empty(0)
+    return received.validation, received.validation_logits
 
 
 def _given(logits: Floats | None) -> Floats:
