@@ -159,14 +159,17 @@ class ClientData:
 
         ``[1 + attributes, rows]``: label · (1 + values of all attributes) + column, and column 0 is everybody.
         """
-        values = np.array([len(attribute.values) for attribute in self.attributes], dtype=np.int64)
-        codes = self.groups.astype(np.int64)
-        if ((codes < 0) | (codes >= values)).any():
-            found = int(codes.min()), int(codes.max())
-            raise invalid("groups", f"codes from 0, below {values.tolist()} in each attribute", found)
-        first = np.cumsum([1, *values])
-        columns = np.vstack([np.zeros(len(self), dtype=np.int64), codes.T + first[:-1, None]])
-        return np.asarray((self.y == 1) * first[-1] + columns)
+        cells = np.zeros((1 + len(self.attributes), len(self)), dtype=np.int64)
+        first = 1
+        for own, attribute, codes in zip(cells[1:], self.attributes, self.groups.T, strict=True):
+            if len(codes) and not 0 <= codes.min() <= codes.max() < len(attribute.values):
+                rule = f"codes from 0 to {len(attribute.values) - 1} for '{attribute.name}'"
+                raise invalid("groups", rule, (int(codes.min()), int(codes.max())))
+            own[:] = codes
+            own += first
+            first += len(attribute.values)
+        cells += first * (self.y == 1)
+        return cells
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,10 @@ def steps(rows: int, epochs: int, batch: int) -> int:
 
 
 def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Iterable[np.random.Generator]) -> Schedule:
-    """Shuffle each client's rows once for each epoch and cut them into batches."""
+    """Shuffle each client's rows once for each epoch and cut them into batches.
+
+    Whose rows are one batch needs no shuffling: there is a generator for each of the others.
+    """
     held = np.array(rows)
     per_epoch = -(-held // batch)
     counts = epochs * per_epoch
@@ -58,7 +61,14 @@ def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Iterable[
     filled = np.minimum(held[client] - before, width)
     real = np.arange(width) < filled[:, None]
     first = np.cumsum(held) - held
-    orders = [g.permutation(n) for n, g in zip(rows, generators, strict=True) for _ in range(epochs)]
+    ready, whole = iter(generators), np.arange(width)
+    orders: list[Ints] = []
+    for n in rows:
+        if n <= batch:
+            orders += [whole[:n]] * epochs
+        else:
+            random = next(ready)
+            orders += [random.permutation(n) for _ in range(epochs)]
     shuffled = np.concatenate([*orders, np.zeros(width, dtype=np.int64)])
     shuffled[: epochs * held.sum()] += np.repeat(first, epochs * held)
     begin = epochs * first[client] + step // per_epoch[client] * held[client] + before

@@ -233,7 +233,12 @@ class _StageRun:
             [len(job.train) for job in jobs],
             epochs,
             settings.batch_size,
-            generators(jobs[0].seed, [jobs[0].round], [job.client for job in jobs], ["batches", number]),
+            generators(
+                jobs[0].seed,
+                [jobs[0].round],
+                [job.client for job in jobs if len(job.train) > settings.batch_size],
+                ["batches", number],
+            ),
         )
         dtype = trainer.dtype
 
