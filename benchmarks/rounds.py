@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.processes import PEERS, measure
-from benchmarks.table import Line, middle, ratio
+from benchmarks.table import Line, middle, ratio, span
 from benchmarks.work import CASES, Case, Work, make
 
 PFL = {"mlp": (4, 10, 10), "module": (1.3, 6, 6), "vmap": (1.3, 6, 6)}
@@ -56,10 +56,12 @@ def compared(case: Case, rounds: int, repetitions: int, flower: bool) -> Results
         first = once("mlp", path, case, rounds)
         work = dataclasses.replace(work, participants=np.array(first["participants"]))
         work.save(path)
+        order = np.random.default_rng(0)
         for _ in range(repetitions):
-            for engine, found in results.items():
-                found.append(once(engine, path, case, rounds))
-                check(engine, found[-1], work, first["loss"])
+            # In another order each time: nobody always runs in the wake of the same engine.
+            for engine in order.permutation(list(results)).tolist():
+                results[engine].append(once(engine, path, case, rounds))
+                check(engine, results[engine][-1], work, first["loss"])
     return results
 
 
@@ -71,9 +73,9 @@ def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) ->
         seconds = ", ".join(f"{name} {1000 * middle(r):.0f} ms" for name, r in found.items())
         for kind, name in NAMES.items():
             if "pfl" in found:
-                target = PFL[kind][number]
+                target, note = PFL[kind][number], span(found["pfl"], found[kind])
                 yield Line("1 rounds", f"{name}: pfl-research / ours, {case.name}", ratio(found["pfl"], found[kind]),
-                           target=target, note=f"CPU a round: {seconds}" if kind == "mlp" else "")  # fmt: skip
+                           target=target, note=f"{note}CPU a round: {seconds}" if kind == "mlp" else note)  # fmt: skip
             if "flower" in found and kind == "mlp":
                 note = "wall " + f"{ratio(found['flower'], found[kind], 'wall'):.0f} ×"
                 yield Line("1 rounds", f"{name}: Flower / ours, {case.name}", ratio(found["flower"], found[kind]),
