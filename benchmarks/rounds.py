@@ -73,9 +73,9 @@ def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) ->
         seconds = ", ".join(f"{name} {1000 * middle(r):.0f} ms" for name, r in found.items())
         for kind, name in NAMES.items():
             if "pfl" in found:
-                target, note = PFL[kind][number], span(found["pfl"], found[kind])
+                notes = [span(found["pfl"], found[kind]), f"CPU a round: {seconds}" if kind == "mlp" else ""]
                 yield Line("1 rounds", f"{name}: pfl-research / ours, {case.name}", ratio(found["pfl"], found[kind]),
-                           target=target, note=f"{note}CPU a round: {seconds}" if kind == "mlp" else note)  # fmt: skip
+                           target=PFL[kind][number], note="; ".join(filter(None, notes)))  # fmt: skip
             if "flower" in found and kind == "mlp":
                 note = "wall " + f"{ratio(found['flower'], found[kind], 'wall'):.0f} ×"
                 yield Line("1 rounds", f"{name}: Flower / ours, {case.name}", ratio(found["flower"], found[kind]),

@@ -50,7 +50,7 @@ def ratio(slow: Sequence[dict[str, Any]], fast: Sequence[dict[str, Any]], key: s
 def span(slow: Sequence[dict[str, Any]], fast: Sequence[dict[str, Any]]) -> str:
     """Write the least and the largest of the ratios whose median `ratio` is, if there are several."""
     found = [float(s["cpu"]) / float(f["cpu"]) for s, f in zip(slow, fast, strict=True)]
-    return f"{min(found):.1f} to {max(found):.1f}; " if len(found) > 1 else ""
+    return f"{min(found):.1f} to {max(found):.1f}" if len(found) > 1 else ""
 
 
 def markdown(lines: Sequence[Line]) -> str:
