@@ -23,7 +23,7 @@ def full(cases: Sequence[Case]) -> dict[str, Part]:
     """All of it: about half an hour on two idle cores."""
     return {
         "rounds": lambda: rounds.lines(cases, 16, 5, flower=True),
-        "cost": lambda: cost.lines(30, 2000, 3),
+        "cost": lambda: cost.lines(30, 2000, 3, many=True),
         "server": lambda: server.lines(server.RESNET34, 30, 3),
         "seeds": lambda: seeds.lines(10, 30, 1),
         "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 12, 3),
@@ -36,9 +36,9 @@ def quick(cases: Sequence[Case]) -> dict[str, Part]:
     """The same in short: under three minutes on two idle cores. Flower's simulation starts too slowly for that."""
     return {
         "rounds": lambda: rounds.lines(cases, 6, 1, flower=False),
-        "cost": lambda: cost.lines(9, 400, 1),
+        "cost": lambda: cost.lines(9, 400, 1, many=False),
         "server": lambda: server.lines(server.RESNET34, 4, 3),
-        "seeds": lambda: seeds.lines(1, 4, 1),
+        "seeds": lambda: seeds.lines(1, 2, 1),
         "scale": lambda: scale.growth((1_000, 10_000), 6, 1),
         "exponents": lambda: scale.exponents(2, 1),
         "start": lambda: startup.lines(1),

@@ -131,13 +131,15 @@ def main(kind: str, rounds: str, rows: str) -> None:
     report(found[0], methods={name: asdict(seconds) for name, seconds in zip(METHODS, found, strict=True)})
 
 
-def lines(rounds: int, rows: int, repetitions: int) -> Iterator[Line]:
-    """Compare on tables and on pictures."""
+def lines(rounds: int, rows: int, repetitions: int, many: bool) -> Iterator[Line]:
+    """Compare on tables (also with many small clients) and on pictures."""
     kinds = {
         "adult": "Adult, 8 clients",
         "many": "49 rows each, 100 of 1,000 clients",
         "pictures": f"{rows:,} pictures, 4 clients",
     }
+    if not many:
+        del kinds["many"]
     for kind, name in kinds.items():
         turns = [measure("cost", kind, rounds, rows)["methods"] for _ in range(repetitions)]
         found = {method: [turn[method] for turn in turns] for method in METHODS}

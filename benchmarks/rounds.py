@@ -23,7 +23,8 @@ Results = dict[str, list[dict[str, Any]]]
 def engines(flower: bool) -> list[str]:
     """Name what can be measured: the peers need their own environment. Without Flower it is the short form."""
     peers = ["pfl", *(["flower"] if flower else [])] if PEERS.exists() else []
-    return [*NAMES, *(["loop"] if flower else []), "loader", *peers]
+    loops = ["loop", "loader"] if flower else [] if peers else ["loader"]
+    return [*NAMES, *loops, *peers]
 
 
 def once(engine: str, path: Path, case: Case, rounds: int) -> dict[str, Any]:
@@ -80,5 +81,6 @@ def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) ->
                 note = "wall " + f"{ratio(found['flower'], found[kind], 'wall'):.0f} ×"
                 yield Line("1 rounds", f"{name}: Flower / ours, {case.name}", ratio(found["flower"], found[kind]),
                            target=FLOWER[number], note=note)  # fmt: skip
-            yield Line("1 rounds", f"{name}: DataLoader loop / ours, {case.name}", ratio(found["loader"], found[kind]),
-                       note="" if "pfl" in found else seconds)  # fmt: skip
+            if "loader" in found:
+                yield Line("1 rounds", f"{name}: DataLoader loop / ours, {case.name}",
+                           ratio(found["loader"], found[kind]), note="" if "pfl" in found else seconds)  # fmt: skip
