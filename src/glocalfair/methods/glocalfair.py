@@ -299,16 +299,13 @@ class GLocalFair(Method):
         tilts = anchored.coefficients(constraints, pressures, counts, dual.clip, self.reference == "local")
         forces = zip(constraints, np.moveaxis(pressures, 1, 0), strict=True)
         multipliers = np.stack([anchored.multipliers(c, pressure, counts) for c, pressure in forces], 1)
-        notes = {
-            "pressures": pressures,
-            "violations": violations,
-            "multipliers": multipliers,
-            "totals": totals,
-            "overall": overall,
-        }
-        # Copies: what a client keeps must not keep what all had in this round.
-        each = zip(tilts, *(map(np.copy, values) for values in notes.values()), strict=True)
-        return [Stage(probability_coefficient=tilt, notes=dict(zip(notes, own, strict=True))) for tilt, *own in each]
+        groups = product(constraints, column_names(data[0].attributes))
+        names, tau = zip(*((f"{c.rate}({attribute}={value})", c.tau) for c, (attribute, value) in groups), strict=True)
+        shared: dict[str, Value] = {"names": np.array(names), "tau": np.array(tau)}
+        keys = "pressures", "violations", "multipliers", "totals", "overall"
+        own = zip(pressures, violations, multipliers, totals, overall, strict=True)
+        notes = (shared | dict(zip(keys, values, strict=True)) for values in own)
+        return [Stage(probability_coefficient=tilt, notes=told) for tilt, told in zip(tilts, notes, strict=True)]
 
     def _dual(self, rounds: int) -> DualSettings:
         decay = min(0.2, (12 / max(rounds, 1)) ** 2) if self.dual_decay is None else self.dual_decay
@@ -351,31 +348,16 @@ class GLocalFair(Method):
         """Send the weights (and the totals); keep λ; tell the client what was asked and what was reached."""
         data, notes = received.data, plan[0].notes
         payload: dict[str, Value] = {}
-        kept = {**state, "pressures": notes["pressures"]} if "pressures" in notes else {**state}
+        # Copies: what a client keeps must not keep what all had in this round.
+        kept = {**state, "pressures": np.copy(notes["pressures"])} if "pressures" in notes else {**state}
         if self._needs_totals:
             known = "totals" in notes
             payload["totals"] = notes["totals"] if known else received.totals
-            kept["overall"] = notes["overall"] if known else _rates(received.totals)
+            kept["overall"] = np.copy(notes["overall"]) if known else _rates(received.totals)
         if self.gini_by == "client":
             payload["gini"], _ = self._inequality([trained.weights[-1]], received.weights, received.trainable)[0]
         update = ClientUpdate(data.name, trained.weights[-1], len(data), payload)
-        return update, kept, {"constraints": self._told(plan, trained, data)}
-
-    def _told(self, plan: LocalPlan, trained: Trained, data: ClientData) -> list[dict[str, Any]]:
-        """List for each constraint: requested τ, violation on validation data (positive = violated), λ."""
-        game: Mapping[str, Any] = trained.game
-        notes: Mapping[str, Any] = plan[0].notes
-        rows: Iterable[tuple[Any, ...]] = ()
-        if game:
-            rows = zip(game["names"], *(game[key].tolist() for key in ("tau", "violation", "multiplier")), strict=True)
-        elif "pressures" in notes:
-            groups = product(self._constraints_of(data.name), column_names(data.attributes))
-            named = [(f"{c.rate}({attribute}={value})", c.tau) for c, (attribute, value) in groups]
-            values = zip(*(notes[key].ravel().tolist() for key in ("violations", "multipliers")), strict=True)
-            found = (left + right for left, right in zip(named, values, strict=True))
-            # Of a group that the client does not hold there is nothing to tell.
-            rows = (row for row in found if row[3] != 0 or not isnan(row[2]))
-        return [{"name": name, "tau": tau, "violation": v, "multiplier": m} for name, tau, v, m in rows]
+        return update, kept, {"constraints": _told(trained.game, notes)}
 
     # ------------------------------------------------------------------------------------------ server
 
@@ -473,6 +455,20 @@ def _rates(totals: Floats) -> Floats:
     denominator = np.stack([positives, negatives, positives + negatives], -1)
     rates: Floats = np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=denominator > 0)
     return rates
+
+
+def _told(game: Mapping[str, Any], notes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """List for each constraint: requested τ, violation on validation data (positive = violated), λ."""
+    rows: Iterable[tuple[Any, ...]] = ()
+    if game:
+        rows = zip(game["names"], *(game[key].tolist() for key in ("tau", "violation", "multiplier")), strict=True)
+    elif "names" in notes:
+        columns = (notes[key].ravel().tolist() for key in ("names", "tau", "violations", "multipliers"))
+        # Of a group that the client does not hold there is nothing to tell.
+        rows = (row for row in zip(*columns, strict=True) if row[3] != 0 or not isnan(row[2]))
+    return [
+        {"name": name, "tau": tau, "violation": None if isnan(v) else v, "multiplier": m} for name, tau, v, m in rows
+    ]
 
 
 def _held_out(received: Received) -> tuple[ClientData, Floats]:
