@@ -48,9 +48,12 @@ def divergence(
     enough
         How many clients must take part before a majority of them says anything about the others.
     """
-    size = len(weights)
+    size, lost = len(weights), 0
     with np.errstate(over="ignore", invalid="ignore"):
-        lost = sum(_blew_up(update, losses, size) for update in updates)
+        for seen, update in enumerate(updates, start=1):
+            lost += _blew_up(update, losses, size)
+            if 2 * (seen - lost) >= len(updates):
+                break  # the others cannot be a majority any more
         small = _small(weights)
     if len(updates) >= enough and 2 * lost > len(updates):
         worst = max((loss for loss in losses.values() if np.isfinite(loss)), default=float("nan"))
