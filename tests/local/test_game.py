@@ -26,8 +26,8 @@ def test_violation_on_the_whole_batch_is_the_true_violation_and_moves_lambda() -
     players, ours, rows = player(Game((FNR(0.1), FPR(0.1)), ATTRIBUTES, dual_lr=0.3))
     logits = torch.tensor(np.random.default_rng(2).normal(size=(1, 60)))
     y = ours.rows.y[rows]
-    weight = torch.full((1, 60), 1 / 60, dtype=torch.float64)
-    slope = players.play(torch.zeros(1, 60, dtype=torch.float64), logits, torch.sigmoid(logits), rows, weight)
+    zero, scale = torch.zeros(1, 60, dtype=torch.float64), torch.ones(1, 60, dtype=torch.float64)
+    slope = players.play(zero, logits, torch.sigmoid(logits), rows, scale)
     assert (slope == 0).all(), "λ is 0 in the first step, so the θ-player sees no constraint"
     positive, accepted = (y[0] == 1).numpy(), (logits[0] > 0).numpy()
     women = (ours.rows.members[rows[0], 1] == 1).numpy()
@@ -41,7 +41,7 @@ def test_slope_is_the_gradient_of_the_proxy_lagrangian() -> None:
     for proxy in ("sigmoid", "hinge"):
         players, ours, rows = player(Game((FNR(0.05), FPR(0.05)), ATTRIBUTES, proxy=proxy))  # type: ignore[arg-type]
         multiplier = torch.tensor(np.random.default_rng(4).random(players.multiplier.shape))
-        players.multiplier = multiplier.clone()
+        players.multiplier.copy_(multiplier)
         logits = torch.tensor(np.random.default_rng(5).normal(size=(1, 60)) * 2, requires_grad=True)
         y = ours.rows.y[rows]
         coefficient = torch.as_tensor(players.compiled[0].coefficient)
@@ -53,9 +53,8 @@ def test_slope_is_the_gradient_of_the_proxy_lagrangian() -> None:
             above, below = torch.relu(1 + logits), torch.relu(1 - logits)
             value = (each.clamp(min=0) * above + each + (-each).clamp(min=0) * below - each.clamp(min=0)).sum(1)
         (multiplier[0] * value).sum().backward()
-        weight = torch.full((1, 60), 1 / 60, dtype=torch.float64)
-        zero = torch.zeros(1, 60, dtype=torch.float64)
-        slope = players.play(zero, logits.detach(), torch.sigmoid(logits).detach(), rows, weight)
+        zero, scale = torch.zeros(1, 60, dtype=torch.float64), torch.ones(1, 60, dtype=torch.float64)
+        slope = players.play(zero, logits.detach(), torch.sigmoid(logits).detach(), rows, scale)
         np.testing.assert_allclose(slope, logits.grad, atol=1e-12)
 
 
@@ -125,8 +124,8 @@ def test_a_game_without_constraints_is_plain_training() -> None:
     players, _, rows = player(Game((), ATTRIBUTES))
     slope = torch.randn(1, 60, dtype=torch.float64)
     logits = torch.randn(1, 60, dtype=torch.float64)
-    weight = torch.full((1, 60), 1 / 60, dtype=torch.float64)
-    torch.testing.assert_close(players.play(slope, logits, torch.sigmoid(logits), rows, weight), slope)
+    scale = torch.ones(1, 60, dtype=torch.float64)
+    torch.testing.assert_close(players.play(slope.clone(), logits, torch.sigmoid(logits), rows, scale), slope)
 
 
 def test_held_out_rows_lie_beside_those_of_clients_with_about_as_many() -> None:

@@ -237,12 +237,14 @@ class Simulator:
     def _received(self, sent: Mapping[str, Broadcast], context: RoundContext) -> dict[str, Received]:
         """Let each client look at the global model on its own rows, if the method wants to: one pass for all."""
         chosen = [self.clients[name] for name in context.participants]
-        about = context.training, context.round
+
+        def told(c: Client, **seen: Any) -> Received:
+            weights, rounds, trainable = sent[c.name].weights, context.rounds, context.trainable
+            about = self.data(c), context.training, context.round
+            return Received(*about, rounds=rounds, weights=weights, trainable=trainable, **seen)
+
         if not self.method.uses_received:
-            return {
-                c.name: Received(self.data(c), *about, weights=sent[c.name].weights, trainable=context.trainable)
-                for c in chosen
-            }
+            return {c.name: told(c) for c in chosen}
         parts = [part for c in chosen for part in (c.train, c.validation)]
         weights = [sent[c.name].weights for c in chosen]
         # All clients get the same model, whatever a method adds to it.
@@ -251,17 +253,8 @@ class Simulator:
         ends = np.cumsum([len(part) for part in parts]).tolist()
         cut = [logits[end - len(part) : end] for part, end in zip(parts, ends, strict=True)]
         return {
-            c.name: Received(
-                self.data(c),
-                *about,
-                cut[2 * i],
-                self.data(c, "validation"),
-                cut[2 * i + 1],
-                context.rounds,
-                sent[c.name].weights,
-                context.trainable,
-            )
-            for i, c in enumerate(chosen)
+            c.name: told(c, logits=train, validation=self.data(c, "validation"), validation_logits=held_out)
+            for c, train, held_out in zip(chosen, cut[::2], cut[1::2], strict=True)
         }
 
     def _drops_out(self, number: int, client: str) -> bool:

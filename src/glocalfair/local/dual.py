@@ -26,7 +26,7 @@ def project_simplex(values: torch.Tensor, total: float = 1.0) -> torch.Tensor:
 
 def ascend(multiplier: torch.Tensor, violation: torch.Tensor, lr: float, radius: float | None) -> torch.Tensor:
     """Take one projected ascent step of the Lagrangian; Π_Λ is {λ ≥ 0} or, with a radius, also Σλ ≤ R."""
-    moved = (multiplier + lr * violation).clamp(min=0)
+    moved = torch.add(multiplier, violation, alpha=lr).clamp_(min=0)
     if radius is None or moved.shape[-1] == 0:
         return moved
     outside = moved.sum(-1, keepdim=True) > radius

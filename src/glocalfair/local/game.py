@@ -101,7 +101,9 @@ class Players:
         self.additive = self.game.update == "additive"
         self.matrix = dual.initial_matrix(clients, m, self.additive, dtype)
         self.multiplier = torch.zeros(clients, m, dtype=dtype)
-        self.seen = torch.zeros(clients, m, dtype=dtype)
+        # What belongs to those who still train, the first ones.
+        seen = torch.zeros(clients, m, dtype=dtype)
+        self._playing: tuple[torch.Tensor, ...] = self.coefficient, self.offset, seen, self.multiplier
         self.steps = 0
         # Marks follow each client's own steps, so that it keeps the same iterates whoever trains beside it.
         self.marks: dict[int, list[tuple[int, Ints]]] = {}
@@ -144,15 +146,21 @@ class Players:
         logits: torch.Tensor,
         probability: torch.Tensor,
         rows: torch.Tensor,
-        mean_weight: torch.Tensor,
+        scale: torch.Tensor,
     ) -> torch.Tensor:
-        """Return d loss / d logits with the constraints' part and move λ; both players use the same iterate."""
+        """Return d loss / d logits with the constraints' part and move λ; both players use the same iterate.
+
+        `scale` is the client's size over the size of the batch, 0 on padding. `slope` is changed.
+        """
         active = rows.shape[0]
         cells = self._cells(rows)
-        scale = mean_weight * self.size[:active]
-        coefficient = self.coefficient[:active]
-        violation = self._smooth(_violation(coefficient, self.offset[:active], (logits > 0) * scale, cells), active)
-        objective, multiplier = self._multipliers(active)
+        if self._playing[0].shape[0] != active:
+            self._playing = tuple(each[:active] for each in self._playing)
+        coefficient, offset, seen, multiplier = self._playing
+        violation = self._smooth(seen, _violation(coefficient, offset, (logits > 0) * scale, cells))
+        objective: torch.Tensor | None = None
+        if self.game.solver != "lagrangian":
+            objective, multiplier = dual.stationary(self.matrix[:active]).tensor_split([1], 1)
         if self.game.proxy == "sigmoid":
             combined = torch.bmm(multiplier.unsqueeze(1), coefficient)
             tilt = torch.bmm(cells, combined.mT).squeeze(2)
@@ -166,36 +174,25 @@ class Players:
             up = torch.einsum("km,kmb->kb", multiplier, each.clamp(min=0))
             down = torch.einsum("km,kmb->kb", multiplier, each.clamp(max=0))
             extra = scale * (up * (logits > -1) + down * (logits < 1))
-        self._move(violation, objective, multiplier, active)
-        return objective * slope + extra
+        if objective is None:
+            multiplier.copy_(dual.ascend(multiplier, violation, self.game.dual_lr, self.game.dual_radius))
+            return slope.add_(extra)
+        self._swap(violation, objective, multiplier)
+        return slope.mul_(objective).add_(extra)
 
     def _cells(self, rows: torch.Tensor) -> torch.Tensor:
         """Return which cell of the table (label, column) each row belongs to: ``[clients, batch, cells]``."""
         return self.rows.cells.index_select(0, rows.flatten()).view(*rows.shape, -1)
 
-    def _smooth(self, violation: torch.Tensor, active: int) -> torch.Tensor:
+    def _smooth(self, seen: torch.Tensor, violation: torch.Tensor) -> torch.Tensor:
         """Average what the λ-player sees; corrected for the start at 0, so the first step sees its own batch."""
         self.steps += 1
         forget = 1 - 2 / (self.game.window + 1)
-        return self.seen[:active].lerp_(violation, 1 - forget) / (1 - forget**self.steps)
+        return seen.lerp_(violation, 1 - forget) / (1 - forget**self.steps)
 
-    def _multipliers(self, active: int) -> tuple[torch.Tensor | float, torch.Tensor]:
-        if self.game.solver == "lagrangian":
-            return 1.0, self.multiplier[:active]
-        everything = dual.stationary(self.matrix[:active])
-        return everything[:, :1], everything[:, 1:]
-
-    def _move(
-        self,
-        violation: torch.Tensor,
-        objective: torch.Tensor | float,
-        multiplier: torch.Tensor,
-        active: int,
-    ) -> None:
-        if isinstance(objective, float):
-            moved = dual.ascend(multiplier, violation, self.game.dual_lr, self.game.dual_radius)
-            self.multiplier[:active] = moved
-            return
+    def _swap(self, violation: torch.Tensor, objective: torch.Tensor, multiplier: torch.Tensor) -> None:
+        """Move the matrix of the proxy-Lagrangian."""
+        active = len(violation)
         self.objective[:active] = objective[:, 0]
         # λ of the Lagrangian; where all weight is on the constraints it has no finite value.
         self.multiplier[:active] = multiplier / objective.clamp(min=1e-12)

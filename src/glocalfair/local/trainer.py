@@ -248,9 +248,8 @@ class _StageRun:
 
         self.rows = in_order([job.train for job in jobs], torch.int64)
         self.labels = trainer.rows.y.index_select(0, self.rows.flatten()).view(self.rows.shape)
-        self.mean_weight = torch.as_tensor(self.plan.weight, dtype=dtype)
-        self.loss_weight = self.mean_weight
-        self.logits = torch.zeros_like(self.mean_weight)
+        mean = self.loss_weight = torch.as_tensor(self.plan.weight, dtype=dtype)
+        self.logits = torch.zeros_like(mean)
         for given in (
             [stage.sample_weight for stage in stages],
             [trainer.class_weights(job.train) for job in jobs],
@@ -258,9 +257,12 @@ class _StageRun:
             if given[0] is not None:
                 self.loss_weight = self.loss_weight * in_order([v for v in given if v is not None], dtype)
         self.tilt: torch.Tensor | None = None
+        self.pull = self.loss_weight
         coefficients = [stage.probability_coefficient for stage in stages]
         if coefficients[0] is not None:
-            self.tilt = self.mean_weight * in_order([c for c in coefficients if c is not None], dtype)
+            self.tilt = mean * in_order([c for c in coefficients if c is not None], dtype)
+            # d/ds of w·BCE + t·σ: w·(σ − y) + t·σ·(1 − σ) = (σ − y)·(w + t·(1 − y) − t·σ), as y is 0 or 1.
+            self.pull = torch.addcmul(self.loss_weight, self.tilt, 1 - self.labels)
         size = trainer.network.layout.trainable
         whole = size == weights.shape[1]
         self.theta, self.extra = weights if whole else weights[:, :size].contiguous(), weights[:, size:].contiguous()
@@ -274,6 +276,7 @@ class _StageRun:
         self.proximal = torch.tensor([stage.proximal for stage in stages], dtype=dtype).unsqueeze(1)
         self.has_proximal = bool((self.proximal != 0).any())
         self.players: Players | None = None
+        self.scale: torch.Tensor | None = None
         if stages[0].game is not None:
             self.players = Players(
                 [stage.game for stage in stages if stage.game is not None],
@@ -284,6 +287,7 @@ class _StageRun:
                 steps=self.plan.steps,
                 generators=[generator(job.seed, job.round, job.client, "iterate") for job in jobs],
             )
+            self.scale = mean * self.players.size[torch.as_tensor(self.plan.client)]
 
     @torch.no_grad()
     def execute(self) -> torch.Tensor:
@@ -322,8 +326,8 @@ class _StageRun:
         return torch.stack([augmented(each, self.settings.augment, rng) for each, rng in pairs])
 
     def _batches(self) -> Iterator[tuple[Any, ...]]:
-        """Yield rows, labels, room for logits, the weights of loss and mean, and the tilt of each step."""
-        values = [self.rows, self.labels, self.logits, self.loss_weight, self.mean_weight, self.tilt]
+        """Yield rows, labels, room for logits, the weight of the slope, its tilt and a game's scale, of each step."""
+        values = [self.rows, self.labels, self.logits, self.pull, self.tilt, self.scale]
         cut = [[None] * len(self.plan.active) if v is None else v.split(self.plan.active) for v in values]
         for step, parts in enumerate(zip(*cut, strict=True)):
             if self.trainer.network.batched:
@@ -339,9 +343,9 @@ class _StageRun:
         rows: torch.Tensor,
         y: torch.Tensor,
         seen: torch.Tensor,
-        weight: torch.Tensor,
-        mean_weight: torch.Tensor,
+        pull: torch.Tensor,
         tilt: torch.Tensor | None,
+        scale: torch.Tensor | None,
     ) -> None:
         active = rows.shape[0]
         x = self._inputs(rows)
@@ -351,12 +355,9 @@ class _StageRun:
         logits, pullback = self.trainer.network.forward(theta, extra, x)
         seen.copy_(logits)
         probability = torch.sigmoid(logits)
-        slope = (probability - y).mul_(weight)
-        if tilt is not None:
-            # tilt · p · (1 − p) in one operation.
-            slope += torch.ops.aten.sigmoid_backward.default(tilt, probability)
-        if self.players is not None:
-            slope = self.players.play(slope, logits, probability, rows, mean_weight)
+        slope = (probability - y).mul_(pull if tilt is None else torch.addcmul(pull, tilt, probability, value=-1))
+        if self.players is not None and scale is not None:
+            slope = self.players.play(slope, logits, probability, rows, scale)
         grad = pullback(slope)
         if self.has_proximal:
             grad += self.proximal[:active] * (theta - self.anchor[:active])

@@ -106,7 +106,6 @@ class GLocalFair(Method):
     summary: ClassVar[str] = "constrained local training + clustering by Gini; all attributes jointly"
     citation: ClassVar[str] = "GLocalFair, with anchored constraints and a persistent dual"
     attributes: ClassVar[Literal["none", "single", "joint"]] = "joint"
-    uses_received: ClassVar[bool] = True
 
     constraints: tuple[str, ...] = ("fnr", "fpr")
     tau_fnr: float = 0.0
@@ -187,6 +186,11 @@ class GLocalFair(Method):
             if name not in known:
                 raise unknown("attribute in method.protect", name, known)
         return super().enrol(data)
+
+    @property
+    def uses_received(self) -> bool:  # type: ignore[override]
+        """Whether rates of the received model are asked for: not in a game among the client's own."""
+        return self.dual == "persistent" or self.reference != "local"
 
     @cached_property
     def _needs_totals(self) -> bool:
