@@ -191,6 +191,23 @@ def test_diagnostics_tell_limit_violation_and_multiplier() -> None:
     assert first["multiplier"] == pytest.approx(0.5 * 0.15 / np.sqrt(0.75) * 2 / 8)
 
 
+def test_what_is_undefined_is_null_in_the_log() -> None:
+    method, (broadcast, state) = GLocalFair(warmup=0), known(0.25, 0.25)
+    received = seen(DATA, LOGITS)  # no validation part
+    plan = method.plan(broadcast, received, state)
+    _, _, told = method.finish(plan, Trained((np.zeros(3),), 0.0, 1), received, state)
+    assert [constraint["violation"] for constraint in told["constraints"]] == [None] * 4
+    json.dumps(told, allow_nan=False)
+
+
+def test_only_a_game_among_own_rates_does_without_the_received_model() -> None:
+    assert GLocalFair().uses_received and GLocalFair(reference="local").uses_received
+    assert GLocalFairPaper(reference="federation").uses_received and not GLocalFairPaper().uses_received
+    _, records = play(simulator(GLocalFairPaper(warmup=0.5), drawn()), 4)
+    played = [any(told["constraints"] for told in record["clients"].values()) for record in records]
+    assert played == [False, False, True, True], "how many rounds there are is known all the same"
+
+
 def test_paper_preset_trains_then_plays() -> None:
     plan = GLocalFairPaper().plan(Broadcast(np.zeros(3)), seen(DATA, LOGITS), {})
     assert plan[0].game is None and plan[1].game is not None

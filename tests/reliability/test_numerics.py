@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,14 @@ def test_one_huge_update_is_no_majority() -> None:
     assert divergence([update("a", np.inf)], {"a": np.nan}, np.ones(3), None, 1)
     assert "weight of 2e+04" in divergence([], {}, np.array([1.0, -2e4]), None, 2)
     assert "validation loss of nan" in divergence([], {}, np.ones(1), float("nan"), 2)
+
+
+@pytest.mark.parametrize("blown", list(product((False, True), repeat=5)))
+def test_whoever_comes_first_all_that_blew_up_are_counted(blown: tuple[bool, ...]) -> None:
+    updates = [ClientUpdate(f"c{k}", np.full(3, 1e9 if lost else 1.0), 1) for k, lost in enumerate(blown)]
+    said = divergence(updates, dict.fromkeys("abc", 0.5), np.ones(3), 0.5, 2)
+    expected = f"the training of {sum(blown)} of 5 clients blew up (largest loss 0.5)"
+    assert said == (expected if sum(blown) > 2 else "")
 
 
 def test_the_command_line_says_it_and_marks_the_result(tmp_path: Path) -> None:
