@@ -7,13 +7,14 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from benchmarks.clock import Laps, peak_megabytes, report
 from benchmarks.processes import measure
-from benchmarks.table import Line, middle
+from benchmarks.table import Line, middle, ratio
 from glocalfair.config import build
 from glocalfair.experiment import Experiment
 from glocalfair.runs import RunDirectory
@@ -62,19 +63,18 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
 def growth(clients: Sequence[int], rounds: int, repetitions: int) -> Iterator[Line]:
     """Measure rounds of 100 clients in ever larger federations."""
     for method in ("fedavg", "glocalfair"):
-        found = {
-            k: [measure("scale", method, k, PER_ROUND, ROWS_EACH, "32,16", rounds) for _ in range(repetitions)]
-            for k in clients
-        }
+        found: dict[int, list[dict[str, Any]]] = {k: [] for k in clients}
+        for _ in range(repetitions):
+            for k, results in found.items():
+                results.append(measure("scale", method, k, PER_ROUND, ROWS_EACH, "32,16", rounds))
         for k, results in found.items():
             memory, data = middle(results, "megabytes"), middle(results, "data")
             note = f"{memory:.0f} MB in all, data {data:.0f} MB; ready after {middle(results, 'prepare'):.1f} s"
             yield Line(
                 "5 scale", f"{method}, {k:,} clients, {PER_ROUND} a round", 1000 * middle(results), "ms", note=note
             )
-        first, last = (middle(found[k]) for k in (min(clients), max(clients)))
-        yield Line("5 scale", f"{method}: a round at {max(clients):,} / at {min(clients):,} clients", last / first,
-                   target=1.5, better="less")  # fmt: skip
+        yield Line("5 scale", f"{method}: a round at {max(clients):,} / at {min(clients):,} clients",
+                   ratio(found[max(clients)], found[min(clients)]), target=1.5, better="less")  # fmt: skip
 
 
 def exponents(points: int, repetitions: int) -> Iterator[Line]:

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from glocalfair.errors import invalid
-
 if TYPE_CHECKING:
     from glocalfair.local.game import Game
 
@@ -152,24 +150,6 @@ class ClientData:
 
     def __len__(self) -> int:
         return len(self.y)
-
-    @cached_property
-    def cells(self) -> Ints:
-        """Where each row counts in a table of labels and columns: as one of everybody, and in each attribute.
-
-        ``[1 + attributes, rows]``: label · (1 + values of all attributes) + column, and column 0 is everybody.
-        """
-        cells = np.zeros((1 + len(self.attributes), len(self)), dtype=np.int64)
-        first = 1
-        for own, attribute, codes in zip(cells[1:], self.attributes, self.groups.T, strict=True):
-            if len(codes) and not 0 <= codes.min() <= codes.max() < len(attribute.values):
-                rule = f"codes from 0 to {len(attribute.values) - 1} for '{attribute.name}'"
-                raise invalid("groups", rule, (int(codes.min()), int(codes.max())))
-            own[:] = codes
-            own += first
-            first += len(attribute.values)
-        cells += first * (self.y == 1)
-        return cells
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,6 +92,10 @@ class Simulator:
         return {c.name: c for c in sorted(self.federation.clients, key=lambda c: c.name) if len(c.train)}
 
     @cached_property
+    def _names(self) -> list[str]:
+        return list(self.clients)
+
+    @cached_property
     def infos(self) -> dict[str, ClientInfo]:
         """What each client said when it enrolled."""
         infos = {name: self.method.enrol(self.data(client)) for name, client in self.clients.items()}
@@ -126,7 +130,7 @@ class Simulator:
         key = client.name, part
         if key not in self._data:
             f, rows = self.federation, getattr(client, part)
-            self._data[key] = ClientData(client.name, f.y[rows], f.groups[rows], f.attributes)
+            self._data[key] = ClientData(client.name, f.y.take(rows), f.groups.take(rows, 0), f.attributes)
         return self._data[key]
 
     @cached_property
@@ -141,9 +145,7 @@ class Simulator:
     def context(self, number: int) -> RoundContext:
         """Return what everybody knows about a round: who takes part and how to train."""
         layout = self.network.layout
-        return rounds.round_context(
-            list(self.clients), number, self.train, self.run.seed, layout.trainable, self.server
-        )
+        return rounds.round_context(self._names, number, self.train, self.run.seed, layout.trainable, self.server)
 
     def step(self, state: SimulationState) -> tuple[SimulationState, dict[str, Any]]:
         """Run one round."""

@@ -444,11 +444,11 @@ class GLocalFair(Method):
         if not self._needs_totals:
             return ServerState(weights)
         rows = places(state, updates)
-        totals, reference = array(state.values, "totals").copy(), array(state.values, "reference").copy()
         # Absent clients' totals are of older models; they fade, so that a reference is of nearly one model.
-        totals *= FADE
+        totals, reference = FADE * array(state.values, "totals"), array(state.values, "reference").copy()
         totals[rows] = column(updates, "totals")
-        reference[rows] = _rates(totals.sum(0))
+        # Column by column: a sum over rows of four numbers takes ten times as long.
+        reference[rows] = _rates(np.array([each.sum() for each in totals.T]))
         return ServerState(weights, {**state.values, "totals": totals, "reference": reference})
 
 
