@@ -15,7 +15,7 @@ from glocalfair.local import anchored
 from glocalfair.local.constraints import FNR, FPR, PositiveRate
 from glocalfair.methods.fedavg import FedAvg
 from glocalfair.methods.glocalfair import GLocalFair, GLocalFairPaper
-from glocalfair.types import Broadcast, ClientUpdate, ServerState, Stage, Trained
+from glocalfair.types import Attribute, Broadcast, ClientData, ClientUpdate, ServerState, Stage, Trained
 from tests.federations import context, drawn, held, play, seen, sent, simulator, start
 
 DATA = held([1, 1, 1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 1, 1])
@@ -159,6 +159,18 @@ def test_a_group_that_does_not_exist_is_refused(code: int) -> None:
     wrong = replace(DATA, groups=np.where(DATA.groups == 1, code, DATA.groups))
     with pytest.raises(GlocalfairError, match="'groups' must be codes from 0 to 1 for 'a'"):
         GLocalFair().plan(Broadcast(np.zeros(3)), seen(wrong, LOGITS), {})
+
+
+def test_codes_of_few_bits_count_alike() -> None:
+    """The columns of a second attribute are numbered behind those of the first, beyond what a byte holds."""
+    wide, narrow = (Attribute(name, tuple(map(str, range(values)))) for name, values in (("a", 250), ("b", 200)))
+    codes = np.array([[249, 199], [0, 0], [7, 199]])
+    data = ClientData("k", np.array([1, 0, 1]), codes, (wide, narrow))
+    logits = [np.array([1.0, 1.0, -1.0])]
+    expected = anchored.counted([data], logits)
+    found = anchored.counted([replace(data, groups=codes.astype(np.uint8))], logits)
+    np.testing.assert_array_equal(found.accepted, expected.accepted)
+    assert expected.examples[0, 1, 1 + 250 + 199] == 2
 
 
 def test_a_client_may_set_its_own_constraints() -> None:

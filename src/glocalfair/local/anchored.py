@@ -104,7 +104,8 @@ def _cells(data: Sequence[ClientData]) -> Ints:
         if len(codes) and not 0 <= codes.min() <= codes.max() < len(attribute.values):
             rule = f"codes from 0 to {len(attribute.values) - 1} for '{attribute.name}'"
             raise invalid("groups", rule, (int(codes.min()), int(codes.max())))
-        np.add(codes, first, out=own)
+        own[:] = codes  # in 64 bits, whatever the codes are in
+        own += first
         first += len(attribute.values)
     cells += first * (y == 1)
     return cells
