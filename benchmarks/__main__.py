@@ -27,7 +27,7 @@ def full(cases: Sequence[Case]) -> dict[str, Part]:
         "server": lambda: server.lines(server.RESNET34, 30, 3),
         "seeds": lambda: seeds.lines(10, 30, 1),
         "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 12, 3),
-        "exponents": lambda: scale.exponents(4, 3),
+        "exponents": lambda: scale.exponents((1, 2, 4, 8), 3),
         "start": lambda: startup.lines(3),
     }
 
@@ -35,12 +35,12 @@ def full(cases: Sequence[Case]) -> dict[str, Part]:
 def quick(cases: Sequence[Case]) -> dict[str, Part]:
     """The same in short: under three minutes on two idle cores. Flower's simulation starts too slowly for that."""
     return {
-        "rounds": lambda: rounds.lines(cases, 6, 1, flower=False),
-        "cost": lambda: cost.lines(9, 400, 1, many=False),
+        "rounds": lambda: rounds.lines(cases, 8, 1, flower=False),
+        "cost": lambda: cost.lines(15, 400, 1, many=False),
         "server": lambda: server.lines(server.RESNET34, 4, 3),
         "seeds": lambda: seeds.lines(1, 2, 1),
         "scale": lambda: scale.growth((1_000, 10_000), 6, 1),
-        "exponents": lambda: scale.exponents(2, 1),
+        "exponents": lambda: scale.exponents((1, 8), 1),
         "start": lambda: startup.lines(1),
     }
 

@@ -77,9 +77,8 @@ def growth(clients: Sequence[int], rounds: int, repetitions: int) -> Iterator[Li
                    ratio(found[max(clients)], found[min(clients)]), target=1.5, better="less")  # fmt: skip
 
 
-def exponents(points: int, repetitions: int) -> Iterator[Line]:
+def exponents(factors: Sequence[int], repetitions: int) -> Iterator[Line]:
     """Fit how the cost of a round grows with clients, rows and parameters."""
-    factors = [2**i for i in range(points)]
     sweeps = {
         "clients a round": [(64 * f, 64 * f, 200, "32,16") for f in factors],
         "rows of a client": [(64, 64, 400 * f, "32,16") for f in factors],
