@@ -54,11 +54,12 @@ def _panel(curves: dict[str, list[Point]], title: str, left: int) -> str:
     for clients in sorted({x for x, _ in points}):
         text.append(f'<text x="{x_of(clients):.1f}" y="{HEIGHT - 28}" text-anchor="middle">{clients:,.0f}</text>')
     text.append(f'<text x="{left + MARGIN}" y="{HEIGHT - 8}">clients, 100 of them a round</text>')
-    # Two curves that end close together keep their names apart.
-    for number, (name, curve) in enumerate(curves.items()):
+    lowest = 0.0
+    for name, curve in sorted(curves.items(), key=lambda item: -item[1][-1][1]):
         colour = COLOURS.get(name, "#555")
         path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in curve)
         text.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        end = y_of(curve[-1][1]) + (14 * number - 2)
-        text.append(f'<text x="{x_of(curve[-1][0]) + 5:.1f}" y="{end:.1f}" fill="{colour}">{name}</text>')
+        # From above: two curves that end close together keep their names apart.
+        lowest = max(y_of(curve[-1][1]) + 4, lowest + 14)
+        text.append(f'<text x="{x_of(curve[-1][0]) + 5:.1f}" y="{lowest:.1f}" fill="{colour}">{name}</text>')
     return "".join(text)
