@@ -74,7 +74,8 @@ def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) ->
         seconds = ", ".join(f"{name} {1000 * middle(r):.0f} ms" for name, r in found.items())
         for kind, name in NAMES.items():
             if "pfl" in found:
-                notes = [span(found["pfl"], found[kind]), f"CPU a round: {seconds}" if kind == "mlp" else ""]
+                wall = f"wall {ratio(found['pfl'], found[kind], 'wall'):.1f} ×"
+                notes = [span(found["pfl"], found[kind]), wall, f"CPU a round: {seconds}" if kind == "mlp" else ""]
                 yield Line("1 rounds", f"{name}: pfl-research / ours, {case.name}", ratio(found["pfl"], found[kind]),
                            target=PFL[kind][number], note="; ".join(filter(None, notes)))  # fmt: skip
             if "flower" in found and kind == "mlp":
