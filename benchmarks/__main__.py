@@ -20,12 +20,12 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
 def full(cases: Sequence[Case]) -> dict[str, Part]:
-    """All of it: about half an hour on two idle cores."""
+    """All of it: about three quarters of an hour on two idle cores."""
     return {
         "rounds": lambda: rounds.lines(cases, 16, 5, flower=True),
         "cost": lambda: cost.lines(30, 2000, 3, many=True),
         "server": lambda: server.lines(server.RESNET34, 30, 3),
-        "seeds": lambda: seeds.lines(10, 30, 1),
+        "seeds": lambda: seeds.lines(10, 30, 3),
         "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 30, 3),
         "exponents": lambda: scale.exponents((1, 2, 4, 8), 3),
         "start": lambda: startup.lines(3),
