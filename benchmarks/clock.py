@@ -46,26 +46,35 @@ def tree_cpu() -> float:
 
 
 class Laps:
-    """Marks moments; the time between two marks is a lap. The first laps warm up and do not count."""
+    """Marks moments; the time from one mark to the next is a lap. The first laps warm up and do not count."""
 
     def __init__(self, cpu: Callable[[], float] = time.process_time) -> None:
         self._cpu = cpu
-        self._marks: list[tuple[float, float]] = []
+        self._begun: Seconds | None = None
+        self._laps: list[Seconds] = []
+
+    def begin(self) -> None:
+        """Begin a lap here; what lay before was waiting and is no lap."""
+        self._begun = Seconds(self._cpu(), time.perf_counter())
 
     def mark(self) -> None:
-        """Remember this moment."""
-        self._marks.append((self._cpu(), time.perf_counter()))
+        """End a lap, if one has begun, and begin the next."""
+        now = Seconds(self._cpu(), time.perf_counter())
+        if self._begun is not None:
+            self._laps.append(Seconds(now.cpu - self._begun.cpu, now.wall - self._begun.wall))
+        self._begun = now
 
     def median(self, skip: int = 0) -> Seconds:
         """Return the median lap after the first `skip`."""
-        laps = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(self._marks, self._marks[1:], strict=False)][skip:]
-        return Seconds(statistics.median(cpu for cpu, _ in laps), statistics.median(wall for _, wall in laps))
+        return self._summary(statistics.median, skip)
 
     def mean(self, skip: int = 0) -> Seconds:
         """Return the mean lap after the first `skip`: for clocks that tick slowly."""
-        (cpu0, wall0), (cpu1, wall1) = self._marks[skip], self._marks[-1]
-        laps = len(self._marks) - 1 - skip
-        return Seconds((cpu1 - cpu0) / laps, (wall1 - wall0) / laps)
+        return self._summary(statistics.fmean, skip)
+
+    def _summary(self, of: Callable[[list[float]], float], skip: int) -> Seconds:
+        laps = self._laps[skip:]
+        return Seconds(of([lap.cpu for lap in laps]), of([lap.wall for lap in laps]))
 
 
 def peak_megabytes() -> float:

@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.clock import Laps, Seconds, report
 from benchmarks.processes import measure
-from benchmarks.table import Line, middle, ratio
+from benchmarks.table import Line, compared, middle
 from glocalfair.config import build
 from glocalfair.experiment import Experiment
 from glocalfair.runs import RunDirectory
@@ -98,6 +98,7 @@ def run(method: str, kind: str, rounds: int, rows: int, turn: Connection) -> Non
         if record["round"] % BLOCK == 0:
             turn.send(None)
             turn.recv()
+            laps.begin()
 
     turn.recv()
     ready = prepared(kind, method, rounds, rows)
@@ -138,11 +139,11 @@ def lines(rounds: int, rows: int, repetitions: int, many: bool) -> Iterator[Line
         turns = [measure("cost", kind, rounds, rows)["methods"] for _ in range(repetitions)]
         found = {method: [turn[method] for turn in turns] for method in METHODS}
         detail = ", ".join(f"{method} {1000 * middle(results):.0f} ms" for method, results in found.items())
-        yield Line("2 GLocalFair", f"GLocalFair / FedAvg, {name}", ratio(found["glocalfair"], found["fedavg"]),
-                   target=1.5, better="less", note=f"CPU a round: {detail}")  # fmt: skip
+        yield compared("2 GLocalFair", f"GLocalFair / FedAvg, {name}", found["glocalfair"], found["fedavg"],
+                       target=1.5, better="less", note=f"CPU a round: {detail}")  # fmt: skip
         # The published form trains twice as many steps: an epoch without and one with constraints.
-        yield Line("2 GLocalFair", f"as published, for as many steps / FedAvg, {name}",
-                   ratio(found["glocalfair-paper"], found["fedavg"]) / 2, target=1.5, better="less")  # fmt: skip
+        yield compared("2 GLocalFair", f"as published, for as many steps / FedAvg, {name}", found["glocalfair-paper"],
+                       found["fedavg"], target=1.5, better="less", times=2)  # fmt: skip
 
 
 if __name__ == "__main__":

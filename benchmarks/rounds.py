@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.processes import PEERS, measure
-from benchmarks.table import Line, middle, ratio, span
+from benchmarks.table import Line, compared, middle, span
 from benchmarks.work import CASES, Case, Work, make
 
 PFL = {"mlp": (4, 10, 10), "module": (1.3, 6, 6), "vmap": (1.3, 6, 6)}
@@ -47,7 +47,7 @@ def check(engine: str, result: dict[str, Any], work: Work, like: float) -> None:
     assert abs(result["loss"] - like) < room, f"{engine}: loss {result['loss']} instead of {like}"
 
 
-def compared(case: Case, rounds: int, repetitions: int, flower: bool) -> Results:
+def turns(case: Case, rounds: int, repetitions: int, flower: bool) -> Results:
     """Measure all engines in turn, several times over."""
     results: Results = {name: [] for name in engines(flower)}
     with tempfile.TemporaryDirectory() as folder:
@@ -70,18 +70,16 @@ def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) ->
     """Compare on every case."""
     for case in cases:
         number = [known.name for known in CASES].index(case.name)
-        found = compared(case, rounds, repetitions, flower)
+        found = turns(case, rounds, repetitions, flower)
         seconds = ", ".join(f"{name} {1000 * middle(r):.0f} ms" for name, r in found.items())
         for kind, name in NAMES.items():
             if "pfl" in found:
-                wall = f"wall {ratio(found['pfl'], found[kind], 'wall'):.1f} ×"
-                notes = [span(found["pfl"], found[kind]), wall, f"CPU a round: {seconds}" if kind == "mlp" else ""]
-                yield Line("1 rounds", f"{name}: pfl-research / ours, {case.name}", ratio(found["pfl"], found[kind]),
-                           target=PFL[kind][number], note="; ".join(filter(None, notes)))  # fmt: skip
+                notes = [span(found["pfl"], found[kind]), f"CPU a round: {seconds}" if kind == "mlp" else ""]
+                yield compared("1 rounds", f"{name}: pfl-research / ours, {case.name}", found["pfl"], found[kind],
+                               target=PFL[kind][number], note="; ".join(filter(None, notes)))  # fmt: skip
             if "flower" in found and kind == "mlp":
-                note = "wall " + f"{ratio(found['flower'], found[kind], 'wall'):.0f} ×"
-                yield Line("1 rounds", f"{name}: Flower / ours, {case.name}", ratio(found["flower"], found[kind]),
-                           target=FLOWER[number], note=note)  # fmt: skip
+                yield compared("1 rounds", f"{name}: Flower / ours, {case.name}", found["flower"], found[kind],
+                               target=FLOWER[number])  # fmt: skip
             if "loader" in found:
-                yield Line("1 rounds", f"{name}: DataLoader loop / ours, {case.name}",
-                           ratio(found["loader"], found[kind]), note="" if "pfl" in found else seconds)  # fmt: skip
+                yield compared("1 rounds", f"{name}: DataLoader loop / ours, {case.name}", found["loader"], found[kind],
+                               note="" if "pfl" in found else seconds)  # fmt: skip

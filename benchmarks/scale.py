@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.clock import Laps, peak_megabytes, report
 from benchmarks.processes import measure
-from benchmarks.table import Line, middle, ratio
+from benchmarks.table import Line, compared, middle
 from glocalfair.config import build
 from glocalfair.experiment import Experiment
 from glocalfair.runs import RunDirectory
@@ -70,11 +70,10 @@ def growth(clients: Sequence[int], rounds: int, repetitions: int) -> Iterator[Li
         for k, results in found.items():
             memory, data = middle(results, "megabytes"), middle(results, "data")
             note = f"{memory:.0f} MB in all, data {data:.0f} MB; ready after {middle(results, 'prepare'):.1f} s"
-            yield Line(
-                "5 scale", f"{method}, {k:,} clients, {PER_ROUND} a round", 1000 * middle(results), "ms", note=note
-            )
-        yield Line("5 scale", f"{method}: a round at {max(clients):,} / at {min(clients):,} clients",
-                   ratio(found[max(clients)], found[min(clients)]), target=1.5, better="less")  # fmt: skip
+            yield Line("5 scale", f"{method}, {k:,} clients, {PER_ROUND} a round", 1000 * middle(results), "ms",
+                       note=note, wall=1000 * middle(results, "wall"))  # fmt: skip
+        yield compared("5 scale", f"{method}: a round at {max(clients):,} / at {min(clients):,} clients",
+                       found[max(clients)], found[min(clients)], target=1.5, better="less")  # fmt: skip
 
 
 def exponents(factors: Sequence[int], repetitions: int) -> Iterator[Line]:
@@ -89,9 +88,10 @@ def exponents(factors: Sequence[int], repetitions: int) -> Iterator[Line]:
         sizes = [
             s[1] * s[2] if what != "parameters" else r[0]["weights"] for s, r in zip(settings, results, strict=True)
         ]
-        costs = [middle(r) for r in results]
-        detail = ", ".join(f"{1000 * cost:.0f} ms" for cost in costs)
-        yield Line("5 scale", f"exponent in {what}", exponent(sizes, costs), "", 1.1, "less", f"CPU a round: {detail}")
+        cpu, wall = ([middle(r, clock) for r in results] for clock in ("cpu", "wall"))
+        detail = "CPU a round: " + ", ".join(f"{1000 * cost:.0f} ms" for cost in cpu)
+        yield Line("5 scale", f"exponent in {what}", exponent(sizes, cpu), "", 1.1, "less", detail,
+                   wall=exponent(sizes, wall))  # fmt: skip
 
 
 if __name__ == "__main__":

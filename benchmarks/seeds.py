@@ -37,9 +37,9 @@ def lines(seeds: int, rounds: int, repetitions: int) -> Iterator[Line]:
     for _ in range(repetitions):
         alone.append(measure("seeds", seeds, rounds, 1))
         together.append(measure("seeds", seeds, rounds, cores()))
-    note = f"{middle(alone, 'wall'):.0f} s and {middle(together, 'wall'):.0f} s; {cores()} cores"
+    wall, cpu = (f"{middle(alone, clock):.0f} and {middle(together, clock):.0f} s" for clock in ("wall", "cpu"))
     what = f"6 methods × {seeds} seeds × {rounds} rounds: one after the other / in parallel, wall"
-    yield Line("4 seeds", what, ratio(alone, together, "wall"), note=note)
+    yield Line("4 seeds", what, ratio(alone, together, "wall"), note=f"{wall}, CPU {cpu}; {cores()} cores")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.clock import Seconds, peak_megabytes, report, timed
 from benchmarks.processes import measure
-from benchmarks.table import Line, middle, ratio
+from benchmarks.table import Line, compared, middle, ratio
 from glocalfair.aggregation.gini import gini, inequality, sorted_magnitudes
 from glocalfair.methods.fedavg import FedAvg
 from glocalfair.methods.glocalfair import GLocalFair
@@ -67,8 +67,8 @@ def lines(size: int, clients: int, repetitions: int) -> Iterator[Line]:
                ratio(found["gini"], found["average"], "wall"), target=3, better="less")  # fmt: skip
     yield Line("3 server", "the same in CPU seconds", ratio(found["gini"], found["average"]),
                note=f"an update: {each['gini']}, average alone {each['average']}")  # fmt: skip
-    yield Line("3 server", "the same / a sum in float32, CPU", ratio(found["gini"], found["float32"]),
-               note=f"a sum in float32: {each['float32']} an update")  # fmt: skip
+    yield compared("3 server", "the same / a sum in float32", found["gini"], found["float32"],
+                   note=f"a sum in float32: {each['float32']} an update")  # fmt: skip
     yield Line("3 server", "relative error of the Gini coefficient", told["error"], "", 1e-9, "less")
     yield Line("3 server", "memory beyond the updates", told["extra"], "MB")
 

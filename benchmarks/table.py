@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Line:
-    """One figure. Without a target it is there to be read."""
+    """One figure. Without a target it is there to be read; `wall` is the same in wall time, where it is CPU seconds."""
 
     part: str
     what: str
@@ -19,6 +19,7 @@ class Line:
     target: float | None = None
     better: Literal["more", "less"] = "more"
     note: str = ""
+    wall: float | None = None
 
     @property
     def verdict(self) -> str:
@@ -31,10 +32,11 @@ class Line:
         """Return the line as text."""
         sign = "≥" if self.better == "more" else "≤"
         target = "" if self.target is None else f"{sign} {self.target:g} {self.unit}"
-        return [self.part, self.what, f"{self.value:.3g} {self.unit}", target, self.verdict, self.note]
+        wall = "" if self.wall is None else f"{self.wall:.3g} {self.unit}"
+        return [self.part, self.what, f"{self.value:.3g} {self.unit}", target, self.verdict, wall, self.note]
 
 
-HEADER = ["", "measured", "reached", "target", "", "in detail"]
+HEADER = ["", "measured", "reached", "target", "", "wall", "in detail"]
 
 
 def middle(results: Sequence[dict[str, Any]], key: str = "cpu") -> float:
@@ -45,6 +47,21 @@ def middle(results: Sequence[dict[str, Any]], key: str = "cpu") -> float:
 def ratio(slow: Sequence[dict[str, Any]], fast: Sequence[dict[str, Any]], key: str = "cpu") -> float:
     """Return the median of the ratios within each repetition: what disturbs the machine disturbs both alike."""
     return statistics.median(float(s[key]) / float(f[key]) for s, f in zip(slow, fast, strict=True))
+
+
+def compared(
+    part: str,
+    what: str,
+    slow: Sequence[dict[str, Any]],
+    fast: Sequence[dict[str, Any]],
+    target: float | None = None,
+    better: Literal["more", "less"] = "more",
+    note: str = "",
+    times: float = 1,
+) -> Line:
+    """Write the ratio in CPU seconds and in wall time; `times` as much work was done by the slow ones."""
+    cpu, wall = ratio(slow, fast) / times, ratio(slow, fast, "wall") / times
+    return Line(part, what, cpu, target=target, better=better, note=note, wall=wall)
 
 
 def span(slow: Sequence[dict[str, Any]], fast: Sequence[dict[str, Any]]) -> str:

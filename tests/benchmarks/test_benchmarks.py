@@ -11,8 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.clock import Laps  # noqa: E402
 from benchmarks.plot import plot  # noqa: E402
-from benchmarks.table import Line, markdown, ratio  # noqa: E402
+from benchmarks.table import Line, compared, markdown, ratio  # noqa: E402
 from benchmarks.work import Case, make  # noqa: E402
 
 from benchmarks import __main__ as program  # noqa: E402
@@ -63,6 +64,24 @@ def test_ratios_are_taken_within_a_repetition() -> None:
     slow = [{"cpu": 2.0}, {"cpu": 40.0}, {"cpu": 3.0}]
     fast = [{"cpu": 1.0}, {"cpu": 10.0}, {"cpu": 1.0}]
     assert ratio(slow, fast) == 3
+
+
+def test_both_clocks_are_compared() -> None:
+    slow, fast = [{"cpu": 2.0, "wall": 6.0}], [{"cpu": 1.0, "wall": 2.0}]
+    line = compared("2", "twice the work", slow, fast, target=1.5, better="less", times=2)
+    assert (line.value, line.wall, line.verdict) == (1, 1.5, "yes")
+    assert line.cells()[5] == "1.5 ×"
+
+
+def test_waiting_is_no_lap(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([0.0, 2.0, 60.0, 64.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(ticks))
+    laps = Laps(cpu=lambda: 0.0)
+    laps.mark()
+    laps.mark()
+    laps.begin()
+    laps.mark()
+    assert laps.mean().wall == 3 and laps.median(skip=1).wall == 4
 
 
 def test_exponent_of_a_power() -> None:
