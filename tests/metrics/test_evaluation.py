@@ -200,3 +200,10 @@ def test_equal_seeds_equal_results() -> None:
     assert json.dumps(one) == json.dumps(two)
     assert one["global"]["intervals"] != other["global"]["intervals"]
     assert one["global"]["eod"] == other["global"]["eod"]
+
+
+def test_noise_floors_do_not_depend_on_how_many_clients_are_drawn_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    y, p, groups, client = example()
+    whole = m.evaluate(y, p, groups, [SEX, RACE], client, NAMES, draws=50)
+    monkeypatch.setattr("glocalfair.metrics.evaluation._TOGETHER", 3)
+    assert json.dumps(m.evaluate(y, p, groups, [SEX, RACE], client, NAMES, draws=50)) == json.dumps(whole)

@@ -25,6 +25,8 @@ Values = dict[tuple[str, ...], Array]
 
 LOCAL_DRAWS = 200
 _CELL_BUDGET = 200_000
+_TOGETHER = 2048
+"""For so many clients noise floors are drawn at a time: the draws of a hundred thousand would need a gigabyte."""
 
 
 def measure(counts: Counts, attributes: Sequence[Attribute], metrics: Mapping[str, Metric]) -> Values:
@@ -51,11 +53,21 @@ def _floors(counts: Counts, attributes: Sequence[Attribute], seed: int, draws: i
     models: tuple[Fair, ...] = ("odds", "parity")
     for fair in models:
         metrics = {name: line for name, line in FAIRNESS.items() if line.fair == fair}
-        drawn = fair_draws(counts, fair, generator(seed, *purpose, fair), draws)
-        floors.update(
-            {path: defined.mean(np.abs(value)) for path, value in measure(drawn, attributes, metrics).items()}
-        )
+        random = generator(seed, *purpose, fair)
+        found: dict[tuple[str, ...], list[Array]] = {}
+        for part in _parts(counts):
+            drawn = fair_draws(part, fair, random, draws)
+            for path, value in measure(drawn, attributes, metrics).items():
+                found.setdefault(path, []).append(defined.mean(np.abs(value)))
+        floors.update({path: each[0] if len(each) == 1 else np.concatenate(each) for path, each in found.items()})
     return floors
+
+
+def _parts(counts: Counts) -> list[Counts]:
+    """Cut a table into some clients at a time; draws come client by client, so they stay the same."""
+    if counts.ndim == 3 or not len(counts):
+        return [counts]
+    return [counts[start : start + _TOGETHER] for start in range(0, len(counts), _TOGETHER)]
 
 
 def _nested(values: Values, write: Callable[[Array], Any] = float) -> dict[str, Any]:
