@@ -16,10 +16,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,12 @@ def _line(value: Mapping[str, Any]) -> str:
     return text + "\n"
 
 
-def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Replace a file in one step: readers see the old content or the new, never a part of it."""
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file in one step: readers see the old content or the new, never a part."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.writelines([content] if isinstance(content, bytes) else content)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -136,7 +137,7 @@ class RunDirectory:
                 f"put that right and continue with: glocalfair run --resume {self.path}"
             ) from error
 
-    def _write(self, path: Path, content: bytes | Iterable[bytes]) -> None:
+    def _write(self, path: Path, content: bytes) -> None:
         with self.writing():
             write_atomically(path, content)
 
@@ -234,9 +235,11 @@ class RunDirectory:
 
     def save_result(self, result: Mapping[str, Any]) -> None:
         """Write the final metrics."""
-        # Piece by piece: with very many clients the pieces together take more memory than the data.
+        text = io.BytesIO()
+        # Piece by piece: of very many clients the pieces take more memory than the data.
         pieces = json.JSONEncoder(ensure_ascii=False, indent=1).iterencode(jsonable(result))
-        self._write(self.result, (piece.encode() for piece in pieces))
+        text.writelines(piece.encode() for piece in pieces)
+        self._write(self.result, text.getvalue())
 
     def load_result(self) -> dict[str, Any]:
         """Return the final metrics."""

@@ -250,6 +250,7 @@ def test_absolute_limits_push_one_way_only() -> None:
         ({"overrides": {"x": {"tau_fnr": "a"}}}, "tau_fnr"),
         ({"overrides": {"x": {"constraints": "fnr"}}}, "constraints"),
         ({"overrides": {"x": 3}}, "overrides.x"),
+        ({"overrides": {"": None}}, "a table of keys and values"),
         ({"dual_decay": 1.5}, "dual_decay"),
         ({"window": 0}, "window"),
         ({"overrides": {"x": {"tau_fpr": -0.1}}}, "tau_fpr"),

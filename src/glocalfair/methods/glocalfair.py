@@ -145,7 +145,7 @@ class GLocalFair(Method):
     cluster_mass: Literal["examples", "equal", "literal"] = "examples"
 
     def __post_init__(self) -> None:
-        self._constraints_of("")
+        self._constraints({})
         for client, values in self.overrides.items():
             self._check_override(client, values)
         if self.reference == "targets" and not (len(self.targets) == 3 and all(0 <= t <= 1 for t in self.targets)):
@@ -195,8 +195,8 @@ class GLocalFair(Method):
     @cached_property
     def _needs_totals(self) -> bool:
         """Whether any client deviates from the federation's rates, so that all have to report theirs."""
-        everybody = ["", *self.overrides]
-        deviates = any(c.mode == "deviation" for client in everybody for c in self._constraints_of(client))
+        asked = [self._usual_constraints, *map(self._constraints_of, self.overrides)]
+        deviates = any(constraint.mode == "deviation" for each in asked for constraint in each)
         return self.reference == "federation" and deviates
 
     def _constraints_of(self, client: str) -> tuple[Constraint, ...]:
