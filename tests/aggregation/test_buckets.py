@@ -56,6 +56,10 @@ def cut_to_13_bits(rng: np.random.Generator) -> np.ndarray:
     return (normal(rng).view(np.uint32) & np.uint32(0xFFFFFC00)).view(np.float32)
 
 
+def in_the_middle_of_its_bucket(rng: np.random.Generator) -> np.ndarray:
+    return (normal(rng).view(np.uint32) & np.uint32(0xFFFFF000) | np.uint32(0x800)).view(np.float32)
+
+
 def narrow(rng: np.random.Generator) -> np.ndarray:
     return (1 + 1e-4 * rng.standard_normal(N)).astype(np.float32)
 
@@ -73,7 +77,9 @@ def infinite(rng: np.random.Generator) -> np.ndarray:
 
 
 ANSWERED = [normal, layers, some_ties, half_precision, sparse, every_scale, twice]
-LEFT_TO_THE_SORT = [quantised, cut_to_13_bits, narrow, constant, subnormal, infinite]
+LEFT_TO_THE_SORT = [
+    quantised, cut_to_13_bits, in_the_middle_of_its_bucket, narrow, constant, subnormal, infinite,
+]  # fmt: skip
 
 
 def off(weights: np.ndarray, value: float) -> float:
@@ -99,6 +105,17 @@ def test_says_when_only_a_sort_can_tell(draw: Draw) -> None:
 def test_there_is_always_an_answer(draw: Draw) -> None:
     weights = draw(np.random.default_rng(1))
     assert off(weights, either(weights)[0]) <= TOLERANCE
+
+
+@pytest.mark.parametrize("bits", [12, 14, 16])
+@pytest.mark.parametrize("share", [1, 0.5])
+def test_a_grid_whose_values_lie_evenly_around_the_middle(bits: int, share: float) -> None:
+    """Neither the means of the buckets nor their counts tell that there are ties."""
+    rng = np.random.default_rng(0)
+    for drawn in (rng.standard_normal(N) * 0.1, rng.uniform(-1, 1, N)):
+        grid = np.ldexp(np.floor(np.ldexp(drawn, bits)) + 0.5, -bits)
+        weights = np.where(rng.random(N) < share, grid, drawn).astype(np.float32)
+        assert off(weights, either(weights)[0]) <= TOLERANCE
 
 
 def test_zeros() -> None:

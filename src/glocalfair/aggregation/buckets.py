@@ -7,7 +7,8 @@ W = Σ_{i<j} (x_j − x_i) *within* a bucket of c values, width h and mean at th
 than 2⁻¹¹ of the value make W a part in 10⁸ of the whole, and evenly lying values follow the 2/3 to a part in 10⁴.
 
 Values that do not lie evenly (ties above all) show in the mean p or in a count that towers above its neighbours. Such
-buckets are sorted after all, as many as it takes to know the whole to `TOLERANCE`.
+buckets are sorted after all, as many as it takes to know the whole to `TOLERANCE`. Ties can also hide: weights rounded
+to a grid may lie in the middle of every bucket. So a sample is sorted, and shows how evenly the others lie.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ TOLERANCE = 1e-9
 
 _SHIFT = 12
 _CHUNK = 1 << 17
+_SAMPLE = 1 << 16
 _MANTISSA = 23
 _NORMAL = 1 << (_MANTISSA - _SHIFT)
 _INFINITE = 0xFF * _NORMAL
@@ -108,23 +110,50 @@ def _uneven(b: Buckets, share: Floats) -> npt.NDArray[np.bool_]:
     left, right = (np.where(np.diff(b.code) == 1, counts, 0) for counts in (b.count[:-1], b.count[1:]))
     around = (np.concatenate([[0], left]) + np.concatenate([right, [0]])) / 2
     suspect: npt.NDArray[np.bool_] = (b.count < 16) | (off > 36) | (b.count > 1.25 * around + 6 * np.sqrt(b.count))
+    suspect |= b.code == 0
     trusted = off[~suspect]
     if len(trusted) and trusted.mean() > 4:
         suspect[:] = True
     return suspect
 
 
-def _spread(b: Buckets, chosen: Ints, weights: Floats, origin: Floats | None) -> Floats:
-    """Return W of the chosen buckets, by sorting their values."""
-    wanted = np.zeros(1 << (31 - _SHIFT), dtype=np.bool_)
-    wanted[b.code[chosen]] = True
-    wanted[:_NORMAL] = wanted[0]
-    values = np.sort(np.concatenate([v[wanted[code]] for v, _, code in _chunks(weights, origin)]))
-    count = b.count[chosen]
+def _marked(codes: Ints) -> npt.NDArray[np.bool_]:
+    """Return a table that tells for every bucket whether it is one of these."""
+    table = np.zeros(1 << (31 - _SHIFT), dtype=np.bool_)
+    table[codes] = True
+    table[:_NORMAL] = table[0]
+    return table
+
+
+def _differences(values: Floats, lower: Floats, count: Ints) -> Floats:
+    """Return W of each bucket from its sorted values, one bucket after the other."""
     start = np.cumsum(count) - count
     rank = 2 * (np.arange(len(values)) - np.repeat(start, count)) + 1 - np.repeat(count, count)
-    above = values.astype(np.float64) - np.repeat(b.lower[chosen], count)
+    above = values.astype(np.float64) - np.repeat(lower, count)
     return np.add.reduceat(rank * above, start)
+
+
+def _spread(b: Buckets, chosen: Ints, weights: Floats, origin: Floats | None) -> Floats:
+    """Return W of the chosen buckets, by sorting their values."""
+    wanted = _marked(b.code[chosen])
+    values = np.sort(np.concatenate([v[wanted[code]] for v, _, code in _chunks(weights, origin)]))
+    return _differences(values, b.lower[chosen], b.count[chosen])
+
+
+def _unevenness(codes: Ints, weights: Floats, origin: Floats | None) -> float:
+    """Return how much W of a sample of the values in these buckets differs from what it is for evenly lying ones."""
+    step = max(1, len(weights) // _SAMPLE)
+    # One of each stretch, at no fixed distance: weights have patterns.
+    at = np.arange(0, len(weights) - step + 1, step)
+    at += np.random.default_rng(0).integers(step, size=len(at))
+    values = np.abs(weights[at] if origin is None else weights[at] - origin[at])
+    values = np.sort(values[_marked(codes)[values.view(np.uint32) >> _SHIFT]])
+    code = (values.view(np.uint32) >> _SHIFT).astype(np.int64)
+    start = np.flatnonzero(np.diff(code, prepend=-1))
+    count = np.diff(start, append=len(code))
+    seen = Buckets(code[start], count, np.zeros_like(count))
+    even = (count * (count - 1.0) * seen.unit * seen.steps).sum() / 6
+    return float(_differences(values, seen.lower, count).sum() / even - 1) if even > 0 else 0.0
 
 
 def inequality(weights: Floats, points: int, origin: Floats | None = None) -> tuple[float, Floats] | None:
@@ -151,11 +180,15 @@ def inequality(weights: Floats, points: int, origin: Floats | None = None) -> tu
     # No product of vectors: for it a BLAS wakes its threads, which then wait busily while the next model is read.
     between = float(((2 * before + b.count - size) * sums).sum())
     # Whether one bucket's values lie evenly is a guess; it must not matter. Thousands of guesses cancel.
-    suspect = np.flatnonzero(_uneven(b, share) | (room > TOLERANCE / 20 * between))
+    doubtful = _uneven(b, share) | (room > TOLERANCE / 20 * between)
+    suspect = np.flatnonzero(doubtful)
     order = suspect[np.argsort(room[suspect], kind="stable")]
     safe = np.searchsorted(np.cumsum(room[order]), TOLERANCE / 2 * between, side="right")
     chosen = np.sort(order[safe:])
     if 4 * b.count[chosen].sum() > size:
+        return None
+    trusted = ~doubtful
+    if abs(_unevenness(b.code[trusted], weights, origin)) * within[trusted].sum() > TOLERANCE / 2 * between:
         return None
     if len(chosen):
         within[chosen] = _spread(b, chosen, weights, origin)
