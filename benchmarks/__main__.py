@@ -26,7 +26,7 @@ def full(cases: Sequence[Case]) -> dict[str, Part]:
         "cost": lambda: cost.lines(30, 2000, 3, many=True),
         "server": lambda: server.lines(server.RESNET34, 30, 3),
         "seeds": lambda: seeds.lines(10, 30, 3),
-        "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 30, 3),
+        "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 30, 3, evaluated=True),
         "exponents": lambda: scale.exponents((1, 2, 4, 8), 3),
         "start": lambda: startup.lines(3),
     }
@@ -38,8 +38,8 @@ def quick(cases: Sequence[Case]) -> dict[str, Part]:
         "rounds": lambda: rounds.lines(cases, 8, 1, flower=False),
         "cost": lambda: cost.lines(15, 400, 1, many=False),
         "server": lambda: server.lines(server.RESNET34, 4, 3),
-        "seeds": lambda: seeds.lines(1, 2, 1),
-        "scale": lambda: scale.growth((1_000, 10_000), 30, 1),
+        "seeds": lambda: seeds.lines(1, 6, 1),
+        "scale": lambda: scale.growth((1_000, 10_000), 30, 1, evaluated=False),
         "exponents": lambda: scale.exponents((1, 8), 1),
         "start": lambda: startup.lines(1),
     }

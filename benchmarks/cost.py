@@ -62,16 +62,23 @@ MANY = {
     "thousand": (100, 1000, "100 of 1,000 clients, one step each"),
 }
 """Clients of a round and clients in all, who share 48,842 rows of a table."""
-METHODS = ("fedavg", "glocalfair", "glocalfair-paper")
+RUNS = {
+    "fedavg": ("fedavg", 1),
+    "glocalfair": ("glocalfair", 1),
+    "fedavg, two epochs": ("fedavg", 2),
+    "glocalfair-paper": ("glocalfair-paper", 1),
+}
+"""Method and epochs of each run. The published form trains an epoch without and one with constraints."""
 BLOCK = 3
 """So many rounds a process runs before the next one has its turn: what disturbs the machine for seconds disturbs all of
 them, and most rounds find the cache as the round before has left it."""
 
 
-def prepared(kind: str, method: str, rounds: int, rows: int) -> Experiment:
+def prepared(kind: str, name: str, rounds: int, rows: int) -> Experiment:
     """Build a run on pictures, on Adult, or with many small clients."""
+    method, epochs = RUNS[name]
     values: dict[str, Any] = {
-        "train": {"rounds": rounds, "participation": 1.0, "epochs": 1},
+        "train": {"rounds": rounds, "participation": 1.0, "epochs": epochs},
         "method": {"name": method},
     }
     if kind == "pictures":
@@ -88,7 +95,7 @@ def prepared(kind: str, method: str, rounds: int, rows: int) -> Experiment:
     )
 
 
-def run(method: str, kind: str, rounds: int, rows: int, turn: Connection) -> None:
+def run(name: str, kind: str, rounds: int, rows: int, turn: Connection) -> None:
     """Train some rounds whenever it is this process's turn, and tell at last how long a round took."""
     torch.set_num_threads(1)
     laps = Laps()
@@ -101,7 +108,7 @@ def run(method: str, kind: str, rounds: int, rows: int, turn: Connection) -> Non
             laps.begin()
 
     turn.recv()
-    ready = prepared(kind, method, rounds, rows)
+    ready = prepared(kind, name, rounds, rows)
     with tempfile.TemporaryDirectory() as folder:
         directory = RunDirectory.create(Path(folder) / "run", ready.config)
         laps.mark()
@@ -112,22 +119,22 @@ def run(method: str, kind: str, rounds: int, rows: int, turn: Connection) -> Non
 
 
 def main(kind: str, rounds: str, rows: str) -> None:
-    """Train with each method in a process of its own, some rounds in turn, and report the time of a round."""
+    """Train each run in a process of its own, some rounds in turn, and report the time of a round."""
     spawn = multiprocessing.get_context("spawn")
     turns: dict[str, Connection] = {}
-    for method in METHODS:
-        turns[method], theirs = spawn.Pipe()
-        spawn.Process(target=run, args=(method, kind, int(rounds), int(rows), theirs), daemon=True).start()
+    for name in RUNS:
+        turns[name], theirs = spawn.Pipe()
+        spawn.Process(target=run, args=(name, kind, int(rounds), int(rows), theirs), daemon=True).start()
         theirs.close()
     found: dict[str, dict[str, float]] = {}
-    while len(found) < len(METHODS):
-        for method in METHODS:
-            if method not in found:
-                turns[method].send("go")
-                told = turns[method].recv()  # an EOFError if the process has failed
+    while len(found) < len(RUNS):
+        for name, turn in turns.items():
+            if name not in found:
+                turn.send("go")
+                told = turn.recv()  # an EOFError if the process has failed
                 if told is not None:
-                    found[method] = told
-    report(Seconds(**found["fedavg"]), methods=found)
+                    found[name] = told
+    report(Seconds(**found["fedavg"]), runs=found)
 
 
 def lines(rounds: int, rows: int, repetitions: int, many: bool) -> Iterator[Line]:
@@ -136,14 +143,13 @@ def lines(rounds: int, rows: int, repetitions: int, many: bool) -> Iterator[Line
     if many:
         kinds |= {kind: name for kind, (*_, name) in MANY.items()}
     for kind, name in kinds.items():
-        turns = [measure("cost", kind, rounds, rows)["methods"] for _ in range(repetitions)]
-        found = {method: [turn[method] for turn in turns] for method in METHODS}
-        detail = ", ".join(f"{method} {1000 * middle(results):.0f} ms" for method, results in found.items())
+        turns = [measure("cost", kind, rounds, rows)["runs"] for _ in range(repetitions)]
+        found = {run: [turn[run] for turn in turns] for run in RUNS}
+        detail = "; ".join(f"{run} {1000 * middle(results):.0f} ms" for run, results in found.items())
         yield compared("2 GLocalFair", f"GLocalFair / FedAvg, {name}", found["glocalfair"], found["fedavg"],
                        target=1.5, better="less", note=f"CPU a round: {detail}")  # fmt: skip
-        # The published form trains twice as many steps: an epoch without and one with constraints.
-        yield compared("2 GLocalFair", f"as published, for as many steps / FedAvg, {name}", found["glocalfair-paper"],
-                       found["fedavg"], target=1.5, better="less", times=2)  # fmt: skip
+        yield compared("2 GLocalFair", f"as published / FedAvg, as many steps, {name}", found["glocalfair-paper"],
+                       found["fedavg, two epochs"], target=1.5, better="less")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,10 @@ from benchmarks.clock import Laps, report
 from benchmarks.work import BATCH, HIDDEN, LR, MOMENTUM, Work
 from glocalfair.config import build
 from glocalfair.experiment import Experiment
+from glocalfair.local.trainer import Job, Trainer
 from glocalfair.models import MLP
 from glocalfair.runs import RunDirectory
-from glocalfair.types import Attribute, Client, Federation
+from glocalfair.types import Attribute, Client, Federation, Trained, TrainingSettings
 
 
 class Plain(torch.nn.Module):
@@ -57,6 +60,20 @@ def federation(work: Work) -> Federation:
     )
 
 
+def counting() -> list[int]:
+    """Have the trainer tell how many steps each client takes."""
+    taken: list[int] = []
+    train = Trainer.train
+
+    def told(self: Trainer, jobs: Sequence[Job], settings: TrainingSettings) -> list[Trained]:
+        trained = train(self, jobs, settings)
+        taken.extend(each.steps for each in trained)
+        return trained
+
+    setattr(Trainer, "train", told)  # noqa: B010
+    return taken
+
+
 def main(path: str, rounds: str, per_round: str, kind: str, method: str = "fedavg") -> None:
     """Train and report the time of a round, who took part and the final weights' loss."""
     torch.set_num_threads(1)
@@ -78,7 +95,7 @@ def main(path: str, rounds: str, per_round: str, kind: str, method: str = "fedav
     ready = Experiment.prepare(config, federation(work), MODELS[kind])
     start = np.concatenate([w.ravel() for w in work.weights])
     ready = Experiment(**{**vars(ready), "initial": start})
-    laps, drawn = Laps(), []
+    laps, drawn, taken = Laps(), [], counting()
 
     def on_round(record: dict) -> None:
         laps.mark()
@@ -90,7 +107,8 @@ def main(path: str, rounds: str, per_round: str, kind: str, method: str = "fedav
         finished = ready.complete(directory, on_round=on_round)
     cuts = np.cumsum([w.size for w in work.weights])[:-1]
     final = [p.reshape(w.shape) for p, w in zip(np.split(finished.weights, cuts), work.weights, strict=True)]
-    report(laps.median(skip=2), participants=drawn, loss=work.loss(tuple(final)))
+    mean = asdict(laps.mean(skip=2))
+    report(laps.median(skip=2), mean=mean, participants=drawn, steps=sum(taken), loss=work.loss(tuple(final)))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ def plot(lines: Sequence[Line]) -> str:
     time: dict[str, list[Point]] = {}
     memory: dict[str, list[Point]] = {}
     for line in lines:
-        found = re.match(r"(\w+), ([\d,]+) clients, \d+ a round", line.what)
+        found = re.fullmatch(r"(\w+), ([\d,]+) clients, \d+ a round", line.what)
         if line.part == "5 scale" and found:
             clients = float(found[2].replace(",", ""))
             time.setdefault(found[1], []).append((clients, line.value))

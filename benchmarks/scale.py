@@ -24,7 +24,7 @@ PER_ROUND = 100
 FEATURES = 20
 
 
-def main(method: str, clients: str, per_round: str, rows: str, hidden: str, rounds: str) -> None:
+def main(method: str, clients: str, per_round: str, rows: str, hidden: str, rounds: str, evaluate: str) -> None:
     """Train on synthetic data, equal clients, and report a round's time and the memory beside the data's."""
     torch.set_num_threads(1)
     config = build(
@@ -34,8 +34,7 @@ def main(method: str, clients: str, per_round: str, rows: str, hidden: str, roun
             "model": {"hidden": [int(size) for size in hidden.split(",")]},
             "train": {"rounds": int(rounds), "participation": int(per_round) / int(clients)},
             "method": {"name": method},
-            # Evaluation looks at every client's validation rows: it grows with the data, a round need not.
-            "run": {"evaluate_every": int(rounds)},
+            "run": {"evaluate_every": int(evaluate)},
         }
     )
     laps = Laps()
@@ -60,20 +59,24 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
     return float(np.polyfit([math.log(s) for s in sizes], [math.log(c) for c in costs], 1)[0])
 
 
-def growth(clients: Sequence[int], rounds: int, repetitions: int) -> Iterator[Line]:
-    """Measure rounds of 100 clients in ever larger federations."""
+def growth(clients: Sequence[int], rounds: int, repetitions: int, evaluated: bool) -> Iterator[Line]:
+    """Measure rounds of 100 clients in ever larger federations, the largest also `evaluated` in each round."""
+    least, most = min(clients), max(clients)
     for method in ("fedavg", "glocalfair"):
-        found: dict[int, list[dict[str, Any]]] = {k: [] for k in clients}
+        # Evaluation looks at every client's validation rows: it grows with the data, a round need not.
+        settings = [*((k, rounds) for k in clients), *([(most, 1)] if evaluated else [])]
+        found: dict[tuple[int, int], list[dict[str, Any]]] = {setting: [] for setting in settings}
         for _ in range(repetitions):
-            for k, results in found.items():
-                results.append(measure("scale", method, k, PER_ROUND, ROWS_EACH, "32,16", rounds))
-        for k, results in found.items():
+            for (k, evaluate), results in found.items():
+                results.append(measure("scale", method, k, PER_ROUND, ROWS_EACH, "32,16", rounds, evaluate))
+        for (k, evaluate), results in found.items():
             memory, data = middle(results, "megabytes"), middle(results, "data")
             note = f"{memory:.0f} MB in all, data {data:.0f} MB; ready after {middle(results, 'prepare'):.1f} s"
-            yield Line("5 scale", f"{method}, {k:,} clients, {PER_ROUND} a round", 1000 * middle(results), "ms",
-                       note=note, wall=1000 * middle(results, "wall"))  # fmt: skip
-        yield compared("5 scale", f"{method}: a round at {max(clients):,} / at {min(clients):,} clients",
-                       found[max(clients)], found[min(clients)], target=1.5, better="less")  # fmt: skip
+            what = f"{method}, {k:,} clients, {PER_ROUND} a round" + ", all evaluated in each" * (evaluate == 1)
+            wall = 1000 * middle(results, "wall")
+            yield Line("5 scale", what, 1000 * middle(results), "ms", note=note, wall=wall)
+        yield compared("5 scale", f"{method}: a round at {most:,} / at {least:,} clients",
+                       found[most, rounds], found[least, rounds], target=1.5, better="less")  # fmt: skip
 
 
 def exponents(factors: Sequence[int], repetitions: int) -> Iterator[Line]:
@@ -84,7 +87,8 @@ def exponents(factors: Sequence[int], repetitions: int) -> Iterator[Line]:
         "parameters": [(32, 32, 200, f"{256 * f},256") for f in factors],
     }
     for what, settings in sweeps.items():
-        results = [[measure("scale", "fedavg", *s, 6) for _ in range(repetitions)] for s in settings]
+        turns = [[measure("scale", "fedavg", *s, 6, 6) for s in settings] for _ in range(repetitions)]
+        results = list(zip(*turns, strict=True))
         sizes = [
             s[1] * s[2] if what != "parameters" else r[0]["weights"] for s, r in zip(settings, results, strict=True)
         ]

@@ -57,11 +57,10 @@ def compared(
     target: float | None = None,
     better: Literal["more", "less"] = "more",
     note: str = "",
-    times: float = 1,
 ) -> Line:
-    """Write the ratio in CPU seconds and in wall time; `times` as much work was done by the slow ones."""
-    cpu, wall = ratio(slow, fast) / times, ratio(slow, fast, "wall") / times
-    return Line(part, what, cpu, target=target, better=better, note=note, wall=wall)
+    """Write the ratio in CPU seconds and in wall time."""
+    wall = ratio(slow, fast, "wall")
+    return Line(part, what, ratio(slow, fast), target=target, better=better, note=note, wall=wall)
 
 
 def span(slow: Sequence[dict[str, Any]], fast: Sequence[dict[str, Any]]) -> str:

@@ -51,7 +51,9 @@ def test_other_work_is_refused() -> None:
     with pytest.raises(AssertionError, match="loss"):
         rounds.check("other", {"loss": start, "steps": 0}, work, start - 0.1)
     with pytest.raises(AssertionError, match="nothing was learnt"):
-        rounds.check("other", {"loss": start}, work, start)
+        rounds.check("other", {"loss": start, "steps": 0}, work, start)
+    with pytest.raises(AssertionError, match="other clients"):
+        rounds.check("mlp", {"loss": start - 0.1, "steps": 0, "participants": [[1]]}, work, start - 0.1)
 
 
 def test_clients_share_all_rows() -> None:
@@ -67,8 +69,8 @@ def test_ratios_are_taken_within_a_repetition() -> None:
 
 
 def test_both_clocks_are_compared() -> None:
-    slow, fast = [{"cpu": 2.0, "wall": 6.0}], [{"cpu": 1.0, "wall": 2.0}]
-    line = compared("2", "twice the work", slow, fast, target=1.5, better="less", times=2)
+    slow, fast = [{"cpu": 2.0, "wall": 6.0}], [{"cpu": 2.0, "wall": 4.0}]
+    line = compared("2", "in CPU and wall", slow, fast, target=1.4, better="less")
     assert (line.value, line.wall, line.verdict) == (1, 1.5, "yes")
     assert line.cells()[5] == "1.5 ×"
 
