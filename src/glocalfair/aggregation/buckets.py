@@ -161,9 +161,9 @@ def inequality(weights: Floats, points: int, origin: Floats | None = None) -> tu
 
     None where only a sort can tell: very many equal values, or values that are not finite.
 
-    >>> found = inequality(np.arange(100_000, dtype=np.float32), 3)
-    >>> found and (round(found[0], 6), found[1].round(4).tolist())
-    (0.333337, [0.0, 0.25, 1.0])
+    >>> found = inequality(np.random.default_rng(0).random(100_000, dtype=np.float32), 3)
+    >>> found and (round(found[0], 2), found[1].round(2).tolist())
+    (0.33, [0.0, 0.25, 1.0])
     """
     b = tally(weights, origin)
     if b is None:
