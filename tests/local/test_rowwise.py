@@ -79,6 +79,7 @@ def test_equals_functional_call(name: str, fast: bool, monkeypatch: pytest.Monke
     torch.manual_seed(0)
     module = {**YES, **NO}[name].double()
     network = ModuleNetwork(module)
+    network.together(torch.randn(20, N, dtype=torch.float64))
     assert network.rowwise == rowwise(module) == (name in YES)
     theta = torch.randn(N, network.layout.size, dtype=torch.float64)
     x = torch.randn(N, N, N, dtype=torch.float64)
@@ -121,6 +122,8 @@ def test_what_runs_counts_and_not_what_was_followed(kind: nn.Module) -> None:
     torch.manual_seed(0)
     module = kind.double().eval()
     network = ModuleNetwork(module)
+    # Its rows are not trained beside padding.
+    assert not network.together(torch.randn(20, N, dtype=torch.float64))
     theta = torch.randn(N, network.layout.size, dtype=torch.float64)
     x = torch.randn(N, N, N, dtype=torch.float64)
     logits, _ = outcome(network, theta, x)
@@ -157,6 +160,6 @@ def test_what_depends_on_the_data_is_no_shortcut() -> None:
 
 def test_one_logit_for_each_row() -> None:
     network = ModuleNetwork(nn.Sequential(nn.Linear(N, 2)))
-    assert network.rowwise
+    assert not network.together(torch.zeros(20, N))
     with pytest.raises(GlocalfairError, match="one logit for each row"):
         outcome(network, torch.zeros(N, network.layout.size), torch.zeros(N, N, N))

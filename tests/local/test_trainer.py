@@ -202,9 +202,9 @@ def test_class_weights() -> None:
 def test_models_with_state_of_their_own_are_trained_alone() -> None:
     normed = nn.Sequential(nn.Linear(7, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 1)).double()
     net = network(normed)
-    assert not net.batched
     assert net.layout.size == net.layout.trainable + 8
     ours = trainer(normed)
+    assert not ours.together
     result = ours.train(jobs(normed, plain, ["a", "b"]), SETTINGS)
     statistics = result[0].weights[-1][net.layout.trainable :]
     assert not np.allclose(statistics, jobs(normed, plain)[0].weights[net.layout.trainable :])

@@ -12,13 +12,17 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import nn
 
 from glocalfair.layout import Layout
+from glocalfair.local.dropout import Drop, Dropping, drawn, given
 from glocalfair.local.mapping import FAST, linear, mapped
 from glocalfair.local.rowwise import rowwise
 from glocalfair.models import MLP
@@ -27,19 +31,28 @@ from glocalfair.vision.network import PictureNetwork, gradients, one_each, train
 Pullback = Callable[[torch.Tensor], torch.Tensor]
 Layer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
+_ROWS = 13
+"""So many rows a module is tried with: hardly ever as many as it has of anything else."""
+_MASK = " mask "
+
 
 class Network(Protocol):
     """What the trainer needs from a model."""
 
     layout: Layout
-    batched: bool
-    """Whether clients may be trained together; False for models with state or randomness of their own."""
     by_hand: bool
     """Whether its pullback does without autograd, whose bookkeeping can then be left out altogether."""
     device: torch.device
     """Where it runs."""
+    drops: Sequence[Drop]
+    """The masks that `forward` is to be given; known once `together` was asked."""
 
-    def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
+    def together(self, x: torch.Tensor) -> bool:
+        """Say whether clients may be trained together, seen by some rows; not with state or randomness of its own."""
+
+    def forward(
+        self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor, *masks: torch.Tensor
+    ) -> tuple[torch.Tensor, Pullback]:
         """Return logits in training mode and their pullback; updates BatchNorm statistics in `extra`.
 
         What the pullback returns is valid until the next one is called.
@@ -60,7 +73,8 @@ def network(module: nn.Module) -> Network:
 class MLPNetwork:
     """The fused path: forward and backward of an `MLP` as batched matrix products."""
 
-    batched = by_hand = True
+    by_hand = True
+    drops: Sequence[Drop] = ()
 
     def __init__(self, module: MLP) -> None:
         self.layout = Layout.of(module)
@@ -88,7 +102,13 @@ class MLPNetwork:
             inputs.append(torch.baddbmm(bias, inputs[-1], transposed).relu_())
         return torch.baddbmm(last_bias, inputs[-1], last).squeeze(2), inputs
 
-    def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
+    def together(self, x: torch.Tensor) -> bool:
+        """See `Network.together`."""
+        return True
+
+    def forward(
+        self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor, *masks: torch.Tensor
+    ) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
         logits, inputs = self._activations(theta, x)
         layers = self._layers(theta)
@@ -126,12 +146,9 @@ class ModuleNetwork:
         self.module = module
         self._of_thread = threading.local()
         self._mapped_before = False
-        random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
-        # Under vmap a dropout mask or a running statistic would depend on who shares the batch.
-        self.batched = not random and not any(True for _ in module.buffers())
         self._trained, self._buffers = self.layout.parted()
-        self.rowwise = self.batched and rowwise(module)
-        self._compared = False
+        self.drops: Sequence[Drop] = ()
+        self.rowwise = False
 
     @property
     def _own(self) -> _Own:
@@ -155,11 +172,49 @@ class ModuleNetwork:
         return result
 
     @torch.no_grad()
-    def _alike(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> bool:
-        """See by the first rows that a module is `rowwise` indeed: what `torch.fx` follows need not be what runs."""
-        self._compared = True
+    def together(self, x: torch.Tensor) -> bool:
+        """See `Network.together`. No module is like another, so it is tried with two clients."""
+        x = x[torch.arange(2 * _ROWS) % len(x)].unflatten(0, (2, _ROWS))
+        flat = self.layout.flatten(self.module).to(x.dtype)
+        theta, fewer = torch.stack([flat, 1.1 * flat]), _ROWS - 3
         try:
-            return torch.allclose(self._rows(values, x), self._run(values, x), 1e-3, 1e-4, equal_nan=True)
+            with warnings.catch_warnings():
+                # So `vmap` tells of an operation that it does for one client after the other: nothing is gained by it.
+                warnings.filterwarnings("error", "There is a performance drop")
+                self.logits(theta, x)
+                (many, drops), (few, same) = (self._trial(theta, x[:, :rows]) for rows in (_ROWS, fewer))
+        except Exception:  # whatever a forward does that `vmap` cannot follow: randomness, decisions, operations
+            return False
+        if drops != same or not _close(many[:, :fewer], few):
+            return False
+        self.drops = drops
+        # What `torch.fx` follows need not be what runs.
+        self.rowwise = x.dim() == 3 and rowwise(self.module) and self._shortcut(theta, x)
+        return True
+
+    def _trial(self, theta: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, list[Drop]]:
+        """Return the logits of a step without dropout, and what it would have dropped."""
+        drops: list[Drop] = []
+
+        def noted(input: torch.Tensor, p: float) -> None:
+            if len(input) != x.shape[1]:
+                raise ValueError("drops something else than parts of rows")
+            drops.append(Drop(tuple(input.shape[1:]), p))
+
+        written = theta.clone()
+        self._own.module.train()
+        with Dropping(noted):
+            logits = self._run(self.layout.views(written), x)
+        if not torch.equal(written, theta):
+            raise ValueError("writes into its buffers")
+        return logits, drops
+
+    def _shortcut(self, theta: torch.Tensor, x: torch.Tensor) -> bool:
+        """Whether a module that seems to be `rowwise` is."""
+        masks = drawn(self.drops, [np.random.default_rng(k) for k in range(2)], [_ROWS] * 2, _ROWS)
+        values = self.layout.views(theta) | _named([mask.to(theta) for mask in masks])
+        try:
+            return _close(self._rows(values, x), self._run(values, x))
         except RuntimeError:
             return False
 
@@ -168,7 +223,9 @@ class ModuleNetwork:
         rows = x.shape[0] * x.shape[1]
         return one_each(self._own(values, x), rows).view(x.shape[:2])
 
-    def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
+    def forward(
+        self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor, *masks: torch.Tensor
+    ) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
         own = self._own
         if own.normalises or not own.module.training:
@@ -180,9 +237,9 @@ class ModuleNetwork:
             # BatchNorm's statistics are written straight into it.
             buffers = self._buffers.views(extra[0] if alone else extra)
             values = leaves | {name: view.detach() for name, view in buffers.items()}
+        if masks:
+            values = values | _named([mask[0] for mask in masks] if alone else masks)
         with torch.enable_grad():
-            if self.rowwise and not self._compared:
-                self.rowwise = x.dim() == 3 and self._alike(values, x)
             if alone:
                 logits = self._call(values, x[0])
             else:
@@ -233,8 +290,19 @@ class _Own:
         for held, key, name in self._places:
             if name in values:
                 held[key] = values[name]
-        result: torch.Tensor = self.module(x)
+        masks = [values[name] for name in values if name.startswith(_MASK)]
+        with given(masks) if masks else nullcontext():
+            result: torch.Tensor = self.module(x)
         return result
+
+
+def _named(masks: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Give masks a name that no tensor of a module has."""
+    return {f"{_MASK}{number}": mask for number, mask in enumerate(masks)}
+
+
+def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return torch.allclose(one, other, 1e-3, 1e-4, equal_nan=True)
 
 
 def _linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:

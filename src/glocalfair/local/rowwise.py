@@ -16,7 +16,7 @@ from torch.nn import functional as F  # noqa: N812 (torch's own name for it)
 
 _ELEMENTWISE: set[Any] = {
     *(nn.Identity, nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish),
-    *(nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Hardtanh),
+    *(nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Hardtanh, nn.Dropout, F.dropout),
     *(torch.relu, torch.tanh, torch.sigmoid, torch.exp, torch.add, torch.sub, torch.mul),
     *(F.relu, F.leaky_relu, F.elu, F.selu, F.gelu, F.silu, F.mish, F.tanh, F.sigmoid, F.softplus),
     *(operator.add, operator.sub, operator.mul, operator.neg),

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from glocalfair.local.batches import Schedule, schedule, steps
+from glocalfair.local.dropout import drawn
 from glocalfair.local.game import Players
 from glocalfair.local.network import Network
 from glocalfair.local.optimiser import Optimiser
@@ -117,6 +118,13 @@ class Trainer:
         """Precision of weights and arithmetic."""
         return self.rows.y.dtype
 
+    @cached_property
+    def together(self) -> bool:
+        """Whether clients may be trained together."""
+        count = len(self.rows.y)
+        # From everywhere: neighbours may be alike.
+        return count > 0 and self.network.together(self.rows.inputs(torch.linspace(0, count - 1, 50).long()))
+
     def logits(self, weights: Floats, rows: Ints) -> Floats:
         """Evaluate one model on some rows."""
         result: Floats = self.logits_of([weights], rows)[0]
@@ -141,7 +149,7 @@ class Trainer:
                 return self._train_group([jobs[i] for i in group], settings)
 
         results: list[Trained | None] = [None] * len(jobs)
-        if self.workers > 1 and self.network.batched and len(groups) > 1:
+        if self.workers > 1 and self.together and len(groups) > 1:
             with ThreadPoolExecutor(self.workers) as pool:
                 done = list(pool.map(run, groups))
         else:
@@ -156,7 +164,7 @@ class Trainer:
         by_shape: dict[tuple[Hashable, ...], list[int]] = {}
         for i in sorted(range(len(jobs)), key=lambda i: (-len(jobs[i].train), jobs[i].client)):
             by_shape.setdefault(tuple(_shape(stage) for stage in jobs[i].plan), []).append(i)
-        size = max(1, min(self.cohort, _TOGETHER // self.network.layout.size)) if self.network.batched else 1
+        size = max(1, min(self.cohort, _TOGETHER // self.network.layout.size)) if self.together else 1
         return [same[i : i + size] for same in by_shape.values() for i in range(0, len(same), size)]
 
     def _train_group(self, jobs: list[Job], settings: TrainingSettings) -> list[Trained]:
@@ -228,6 +236,8 @@ class _StageRun:
         # A generator takes a while to make, and most cohorts need none of these.
         augments = settings.augment != "none" and trainer.rows.x.dim() == 4
         self.augmenters = [self._generator(job, "augment") for job in jobs] if augments else []
+        drops = trainer.together and trainer.network.drops
+        self.droppers = [self._generator(job, "network") for job in jobs] if drops else []
         epochs = settings.epochs if stages[0].epochs is None else stages[0].epochs
         self.plan: Schedule = schedule(
             [len(job.train) for job in jobs],
@@ -249,6 +259,7 @@ class _StageRun:
         self.rows = in_order([job.train for job in jobs], torch.int64)
         self.labels = trainer.rows.y.index_select(0, self.rows.flatten()).view(self.rows.shape)
         mean = self.loss_weight = torch.as_tensor(self.plan.weight, dtype=dtype)
+        self.filled = (mean > 0).sum(1) if self.droppers else None
         self.logits = torch.zeros_like(mean)
         for given in (
             [stage.sample_weight for stage in stages],
@@ -292,13 +303,14 @@ class _StageRun:
     @torch.no_grad()
     def execute(self) -> torch.Tensor:
         """Run all steps; return each client's mean training loss on the way."""
-        if self.players is not None:
-            self.players.start(self.theta, self.extra)
-        with self._seeded(), torch.inference_mode() if self.trainer.network.by_hand else nullcontext():
-            for step, batch in enumerate(self._batches()):
-                self._step(step, *batch)
-        if self.players is not None:
-            self.players.choose(self.theta, self.extra)
+        with self._seeded():
+            if self.players is not None:
+                self.players.start(self.theta, self.extra)
+            with torch.inference_mode() if self.trainer.network.by_hand else nullcontext():
+                for step, batch in enumerate(self._batches()):
+                    self._step(step, *batch)
+            if self.players is not None:
+                self.players.choose(self.theta, self.extra)
         if self.theta is not self.weights:
             self.weights.copy_(torch.cat([self.theta, self.extra], 1))
         loss = self.loss_weight * (torch.nn.functional.softplus(self.logits) - self.labels * self.logits)
@@ -307,8 +319,8 @@ class _StageRun:
 
     @contextmanager
     def _seeded(self) -> Iterator[None]:
-        """Let a model with randomness of its own (dropout) draw by round and client, whatever ran before."""
-        if self.trainer.network.batched:
+        """Let a model with randomness of its own draw by round and client, whatever ran before."""
+        if self.trainer.together:
             yield
             return
         with torch.random.fork_rng(devices=[]):
@@ -325,12 +337,17 @@ class _StageRun:
         pairs = zip(x, self.augmenters, strict=False)
         return torch.stack([augmented(each, self.settings.augment, rng) for each, rng in pairs])
 
+    def _masks(self, filled: torch.Tensor, width: int) -> list[torch.Tensor]:
+        """Draw the masks of a step for so many rows of each client."""
+        found = drawn(self.trainer.network.drops, self.droppers[: len(filled)], filled.tolist(), width)
+        return [mask.to(self.labels.device, self.trainer.dtype) for mask in found]
+
     def _batches(self) -> Iterator[tuple[Any, ...]]:
-        """Yield rows, labels, room for logits, the weight of the slope, its tilt and a game's scale, of each step."""
-        values = [self.rows, self.labels, self.logits, self.pull, self.tilt, self.scale]
+        """Yield what `_step` takes, of each step."""
+        values = [self.rows, self.labels, self.logits, self.pull, self.tilt, self.scale, self.filled]
         cut = [[None] * len(self.plan.active) if v is None else v.split(self.plan.active) for v in values]
         for step, parts in enumerate(zip(*cut, strict=True)):
-            if self.trainer.network.batched:
+            if self.trainer.together:
                 yield parts
             else:
                 # Padding would enter BatchNorm's statistics, and costs as much as a row; one client alone needs none.
@@ -346,13 +363,15 @@ class _StageRun:
         pull: torch.Tensor,
         tilt: torch.Tensor | None,
         scale: torch.Tensor | None,
+        filled: torch.Tensor | None,
     ) -> None:
-        active = rows.shape[0]
+        active, width = rows.shape
         x = self._inputs(rows)
         if active != self._moving[0].shape[0]:
             self._moving = self.theta[:active], self.extra[:active]
         theta, extra = self._moving
-        logits, pullback = self.trainer.network.forward(theta, extra, x)
+        masks = () if filled is None else self._masks(filled, width)
+        logits, pullback = self.trainer.network.forward(theta, extra, x, *masks)
         seen.copy_(logits)
         probability = torch.sigmoid(logits)
         slope = (probability - y).mul_(pull if tilt is None else torch.addcmul(pull, tilt, probability, value=-1))

@@ -13,6 +13,7 @@ from torch import nn
 
 from glocalfair.errors import GlocalfairError
 from glocalfair.layout import Layout
+from glocalfair.local.dropout import Drop
 
 Pullback = Callable[[torch.Tensor], torch.Tensor]
 
@@ -57,13 +58,13 @@ class PictureNetwork:
     other, and BatchNorm's statistics would mix.
     """
 
-    batched = by_hand = False
+    by_hand = False
+    drops: Sequence[Drop] = ()
 
     def __init__(self, module: nn.Module) -> None:
         self.layout = Layout.of(module)
         self.module = module
         self.device = next(module.parameters()).device
-        self.random = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
         tensors = dict(module.named_parameters()) | dict(module.named_buffers())
         self._tensors = [tensors[name] for name in self.layout.names]
         self._gradient: torch.Tensor | None = None
@@ -81,7 +82,13 @@ class PictureNetwork:
             x = x.contiguous(memory_format=torch.channels_last)
         return one_each(self.module(x), len(x))
 
-    def forward(self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, Pullback]:
+    def together(self, x: torch.Tensor) -> bool:
+        """See `Network.together`."""
+        return False
+
+    def forward(
+        self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor, *masks: torch.Tensor
+    ) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
         self._bind(theta[0], extra[0])
         train_mode(self.module, x.shape[1])

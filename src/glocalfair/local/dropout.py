@@ -1,0 +1,71 @@
+"""Dropout for many clients at once.
+
+Masks are drawn outside of the model, each client's from a generator of its own and for its own rows alone, and go in
+like inputs. So a mask depends on seed, round and client, and not on who is trained beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own name for it)
+from torch.overrides import TorchFunctionMode
+
+
+class Drop(NamedTuple):
+    """One use of dropout in a model: the shape of what it is applied to, of a single row, and how likely it drops."""
+
+    shape: tuple[int, ...]
+    p: float
+
+
+class Dropping(TorchFunctionMode):
+    """While this is on, `torch.nn.functional.dropout` (and so `nn.Dropout`) asks for a mask and draws none."""
+
+    def __init__(self, mask: Callable[[torch.Tensor, float], torch.Tensor | None]) -> None:
+        super().__init__()
+        self._mask = mask
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """See `torch.overrides.TorchFunctionMode`."""
+        return (self._dropout if func is F.dropout else func)(*args, **(kwargs or {}))
+
+    def _dropout(
+        self, input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+    ) -> torch.Tensor:
+        kept = F.dropout(input, p, training=False)  # nothing but its checks
+        mask = self._mask(input, p) if training and p > 0 else None
+        if mask is None:
+            return kept
+        return input.mul_(mask) if inplace else input * mask
+
+
+def given(masks: Iterable[torch.Tensor]) -> Dropping:
+    """Have dropout take these masks, one after the other."""
+    left = iter(masks)
+    return Dropping(lambda input, p: next(left))
+
+
+def drawn(
+    drops: Sequence[Drop], generators: Sequence[np.random.Generator], rows: Sequence[int], width: int
+) -> list[torch.Tensor]:
+    """Draw a mask ``[clients, width, ...]`` for each drop; a client has so many rows, and what is beyond is dropped.
+
+    >>> rngs = [np.random.default_rng(k) for k in range(2)]
+    >>> [mask] = drawn([Drop((3,), 0.5)], rngs, [1, 2], 2)
+    >>> mask[0].tolist()
+    [[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    sizes = [prod(drop.shape) for drop in drops]
+    chance = np.zeros((len(rows), width, sum(sizes)), np.float32)
+    for each, rng, count in zip(chance, generators, rows, strict=True):
+        rng.random(out=each[:count], dtype=np.float32)
+    parts = torch.from_numpy(chance).split(sizes, 2)
+    for part, (_, p) in zip(parts, drops, strict=True):
+        # What is kept makes up for what is not. In place, where no truth values become numbers: a third of the time.
+        part.ge_(p).mul_(1 / (1 - p) if p < 1 else 0.0)
+    return [part.view(*part.shape[:2], *shape) for part, (shape, _) in zip(parts, drops, strict=True)]

@@ -1,0 +1,212 @@
+"""Which modules of the user's own are trained for many clients at once, and that all of them train."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+from glocalfair.local.dropout import Drop, drawn
+from glocalfair.local.network import ModuleNetwork
+from glocalfair.local.trainer import Trainer
+from glocalfair.types import Trained
+
+from .test_trainer import PLANS, SETTINGS, assert_equal, jobs, plain, trainer
+
+
+class Own(nn.Module):
+    """Two layers with something in between."""
+
+    def __init__(self, between: nn.Module | None = None) -> None:
+        super().__init__()
+        self.first, self.between, self.head = nn.Linear(7, 6), between or nn.Identity(), nn.Linear(6, 1)
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        return self.between(torch.tanh(self.first(x)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.hidden(x)).squeeze(-1)
+
+
+class Functional(Own):
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(super().hidden(F.dropout(x, training=self.training)), 0.2, self.training).reshape(len(x), -1)
+
+
+class InPlace(Own):
+    """Throws the result away, and goes on with what was changed."""
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.first(x)
+        F.dropout(h, 0.3, self.training, inplace=True)
+        return torch.tanh(h)
+
+
+class Scaled(Own):
+    """Has constants in a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Dropout(0.3))
+        self.register_buffer("mean", torch.arange(7.0))
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        return super().hidden(x - self.mean)
+
+
+class Attention(nn.Module):
+    """One operation of it has to be done client by client, and drops by itself, where no mask can be given."""
+
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Linear(1, 4), nn.Linear(4, 1)
+        self.layer = nn.TransformerEncoderLayer(4, 2, 8, dropout, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(self.embed(x.unsqueeze(-1))).mean(1)).squeeze(-1)
+
+
+class Undecided(Own):
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        return super().hidden(x) if x.sum() > 0 else super().hidden(-x)
+
+
+class Noisy(Own):
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        return super().hidden(x + 0.1 * torch.randn_like(x) if self.training else x)
+
+
+class AlwaysDrops(Own):
+    """Drops when it is evaluated, too."""
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(super().hidden(x))
+
+
+class AcrossRows(Own):
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        return super().hidden(x - x.mean(0))
+
+
+class SequenceFirst(Own):
+    """Its masks are not those of rows."""
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(super().hidden(x).T, 0.2, self.training).T
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells, self.head = nn.LSTM(1, 3, batch_first=True), nn.Linear(3, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.cells(x.unsqueeze(-1))[0][:, -1]).squeeze(-1)
+
+
+TOGETHER = {
+    "layers": Own,
+    "dropout": lambda: Own(nn.Dropout(0.3)),
+    "in place": InPlace,
+    "nothing is left": lambda: Own(nn.Dropout(1.0)),
+    "nothing is dropped": lambda: Own(nn.Dropout(0.0)),
+    "function": Functional,
+    "constants": Scaled,
+    "norm of a row": lambda: Own(nn.LayerNorm(6)),
+}
+ALONE = {
+    "attention": lambda: Attention(0.0),
+    "attention that drops": lambda: Attention(0.1),
+    "decides": Undecided,
+    "noise": Noisy,
+    "always drops": AlwaysDrops,
+    "across rows": AcrossRows,
+    "masks of something else": SequenceFirst,
+    "LSTM": Recurrent,
+    "another dropout": lambda: Own(nn.AlphaDropout(0.2)),
+    "batch norm": lambda: Own(nn.BatchNorm1d(6)),
+}
+
+
+def made(name: str) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module: nn.Module = {**TOGETHER, **ALONE}[name]().double()
+        return module
+
+
+def trained(name: str, plan: str, **options: object) -> tuple[Trainer, list[Trained]]:
+    model = made(name)
+    ours = trainer(model, **options)
+    return ours, ours.train(jobs(model, PLANS[plan]), SETTINGS)
+
+
+@pytest.mark.parametrize("plan", ["plain", "weighted", "clipped, shrunk"])
+@pytest.mark.parametrize("name", [*TOGETHER, *ALONE])
+def test_a_client_is_trained_alike_in_any_company(name: str, plan: str) -> None:
+    ours, together = trained(name, plan)
+    assert ours.together == (name in TOGETHER)
+    assert_equal(together, trained(name, plan, cohort=1)[1], 1e-10)
+    assert_equal(together, trained(name, plan, cohort=2, workers=3)[1], 1e-10)
+    assert all(np.isfinite(weights).all() for each in together for weights in each.weights)
+
+
+def test_padding_does_not_enter_a_batchs_statistics() -> None:
+    model = Own(nn.BatchNorm1d(6, track_running_stats=False)).double()
+    ours = trainer(model)
+    assert not ours.together
+    both = ours.train(jobs(model, plain, ["a", "c"]), SETTINGS)
+    assert_equal(both, [ours.train(jobs(model, plain, [name]), SETTINGS)[0] for name in ("a", "c")], 0)
+
+
+@pytest.mark.parametrize("name", ["dropout", "function", "constants", "noise", "always drops", "another dropout"])
+def test_randomness_depends_on_seed_round_and_client(name: str) -> None:
+    model = made(name)
+    ours = trainer(model)
+    [job] = jobs(model, plain, ["b"])
+    before = torch.random.get_rng_state()
+    first = ours.train([job], SETTINGS)[0].weights[0]
+    assert torch.equal(before, torch.random.get_rng_state())
+    np.testing.assert_array_equal(first, ours.train([job], SETTINGS)[0].weights[0])
+    for other in (job._replace(seed=9), job._replace(round=9)):
+        assert (first != ours.train([other], SETTINGS)[0].weights[0]).any()
+
+
+@pytest.mark.parametrize("name", ["dropout", "function", "in place"])
+def test_masks_go_where_torch_would_have_drawn_them(name: str) -> None:
+    """One step by hand, with `F.dropout` replaced by the masks that were given."""
+    module = made(name)
+    network = ModuleNetwork(module)
+    x = torch.randn(3, 20, 7, dtype=torch.float64)
+    assert network.together(x[0])
+    masks = [m.double() for m in drawn(network.drops, [np.random.default_rng(k) for k in range(3)], [20] * 3, 20)]
+    theta = torch.randn(3, network.layout.size, dtype=torch.float64)
+    with torch.no_grad():
+        logits, pullback = network.forward(theta, theta[:, :0], x, *masks)
+        gradient = pullback(torch.ones_like(logits))
+    for k in range(3):
+        leaf = theta[k].clone().requires_grad_()
+        w = network.layout.views(leaf)
+        own = [mask[k] for mask in masks]
+        h = x[k] * own.pop(0) if name == "function" else x[k]
+        h = h @ w["first.weight"].T + w["first.bias"]
+        h = torch.tanh(h * own[0]) if name == "in place" else torch.tanh(h) * own[0]
+        expected = (h @ w["head.weight"].T + w["head.bias"])[:, 0]
+        expected.sum().backward()
+        torch.testing.assert_close(logits[k], expected.detach())
+        torch.testing.assert_close(gradient[k], leaf.grad)
+
+
+def test_masks_drop_as_often_as_they_should() -> None:
+    drops = [Drop((5, 2), 0.1), Drop((), 0.75)]
+    rngs = [np.random.default_rng(k) for k in range(2)]
+    rows = [1000, 400]
+    one, other = drawn(drops, rngs, rows, 1000)
+    assert one.shape == (2, 1000, 5, 2) and other.shape == (2, 1000)
+    assert not one[1, 400:].any() and not other[1, 400:].any()
+    for mask, (_, p) in ((one, drops[0]), (other, drops[1])):
+        real = torch.cat([mask[k, :count].flatten() for k, count in enumerate(rows)])
+        assert real.unique().tolist() == pytest.approx([0, 1 / (1 - p)])
+        assert stats.binomtest(int((real == 0).sum()), len(real), p).pvalue > 1e-3
