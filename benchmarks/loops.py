@@ -12,13 +12,13 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.clock import Laps, report
-from benchmarks.work import BATCH, HIDDEN, LR, MOMENTUM, Work
+from benchmarks.work import BATCH, DROPOUT, HIDDEN, LR, MOMENTUM, Work
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 
 
-def model(work: Work) -> torch.nn.Sequential:
-    """The MLP with the first weights."""
+def model(work: Work, dropout: bool = False) -> torch.nn.Sequential:
+    """The MLP with the first weights, perhaps with dropout behind the first layer."""
     sizes = [work.x.shape[1], *HIDDEN, 1]
     layers: list[torch.nn.Module] = []
     for inputs, outputs in pairwise(sizes):
@@ -26,6 +26,8 @@ def model(work: Work) -> torch.nn.Sequential:
     net = torch.nn.Sequential(*layers[:-1])
     for parameter, weight in zip(net.parameters(), work.weights, strict=True):
         parameter.data.copy_(torch.from_numpy(weight))
+    if dropout:
+        net.insert(2, torch.nn.Dropout(DROPOUT))
     return net
 
 

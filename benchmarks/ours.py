@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from benchmarks.clock import Laps, report
-from benchmarks.work import BATCH, HIDDEN, LR, MOMENTUM, Work
+from benchmarks.work import BATCH, DROPOUT, HIDDEN, LR, MOMENTUM, Work
 from glocalfair.config import build
 from glocalfair.experiment import Experiment
 from glocalfair.local.trainer import Job, Trainer
@@ -41,7 +41,17 @@ class Reshaped(Plain):
         return self.net(x).reshape(-1)
 
 
-MODELS = {"mlp": None, "module": Plain, "vmap": Reshaped}
+class Dropping(Plain):
+    """With dropout, and again with an operation that only `torch.func.vmap` can do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return one logit for each row."""
+        first, second, last = self.net.layers
+        hidden = torch.nn.functional.dropout(torch.relu(first(x)), DROPOUT, self.training)
+        return last(torch.relu(second(hidden))).reshape(-1)
+
+
+MODELS = {"mlp": None, "module": Plain, "vmap": Reshaped, "dropout": Dropping}
 
 
 def federation(work: Work) -> Federation:

@@ -27,9 +27,9 @@ from benchmarks.work import BATCH, LR, MOMENTUM, Work
 class Net(torch.nn.Module):
     """The MLP with the two methods that pfl asks for."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, dropout: bool) -> None:
         super().__init__()
-        self.net = model(work)
+        self.net = model(work, dropout)
         self.steps = 0
 
     def loss(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -55,15 +55,16 @@ class Clock(TrainingProcessCallback):
         return False, Metrics()
 
 
-def main(path: str) -> None:
+def main(path: str, kind: str = "mlp") -> None:
     """Train and report the time of a round."""
     torch.set_num_threads(1)
+    torch.manual_seed(0)
     work = Work.load(Path(path))
     x, y = torch.from_numpy(work.x), torch.from_numpy(work.y).float()
     users = [PyTorchTensorDataset((x[a:b], y[a:b])) for a, b in itertools.pairwise(work.edges)]
     turn = itertools.cycle(work.participants.ravel().tolist())
     data = FederatedDataset(lambda user: users[user], lambda: next(turn))
-    net = Net(work)
+    net = Net(work, kind == "dropout")
     rounds, per_round = work.participants.shape
     trained = PyTorchModel(
         net,

@@ -14,17 +14,24 @@ from benchmarks.processes import PEERS, measure
 from benchmarks.table import Line, compared, middle, span
 from benchmarks.work import CASES, Case, Work, make
 
-PFL = {"mlp": (4, 10, 10), "module": (1.3, 6, 6), "vmap": (1.3, 6, 6)}
-NAMES = {"mlp": "MLP", "module": "own module of linear layers", "vmap": "any module (vmap)"}
+ANY = (1.3, 6, 6)
+PFL = {"mlp": (4, 10, 10), "module": ANY, "vmap": ANY, "dropout": ANY}
+NAMES = {
+    "mlp": "MLP",
+    "module": "own module of linear layers",
+    "vmap": "any module (vmap)",
+    "dropout": "any module, with dropout",
+}
 FLOWER = (6, 30, 30)
 Results = dict[str, list[dict[str, Any]]]
 
 
 def engines(flower: bool) -> list[str]:
     """Name what can be measured: the peers need their own environment. Without Flower it is the short form."""
-    peers = ["pfl", *(["flower"] if flower else [])] if PEERS.exists() else []
+    ours = [kind for kind in NAMES if flower or kind != "dropout"]
+    peers = ["pfl", *(["pfl-dropout", "flower"] if flower else [])] if PEERS.exists() else []
     loops = ["loop", "loader"] if flower else [] if peers else ["loader"]
-    return [*NAMES, *loops, *peers]
+    return [*ours, *loops, *peers]
 
 
 def once(engine: str, path: Path, case: Case, rounds: int) -> dict[str, Any]:
@@ -33,7 +40,8 @@ def once(engine: str, path: Path, case: Case, rounds: int) -> dict[str, Any]:
         return measure("ours", path, rounds, case.per_round, engine)
     if engine in ("loop", "loader"):
         return measure("loops", path, engine)
-    return measure(f"peer_{engine}", path, peer=True)
+    peer, _, kind = engine.partition("-")
+    return measure(f"peer_{peer}", path, *filter(None, [kind]), peer=True)
 
 
 def check(engine: str, result: dict[str, Any], work: Work, like: float) -> None:
@@ -74,16 +82,17 @@ def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) ->
         number = [known.name for known in CASES].index(case.name)
         found = turns(case, rounds, repetitions, flower)
         seconds = ", ".join(f"{name} {1000 * middle(r):.0f} ms" for name, r in found.items())
-        for kind, name in NAMES.items():
-            if "pfl" in found:
-                notes = [span(found["pfl"], found[kind]), f"CPU a round: {seconds}" if kind == "mlp" else ""]
-                yield compared("1 rounds", f"{name}: pfl-research / ours, {case.name}", found["pfl"], found[kind],
+        for kind, name in ((kind, name) for kind, name in NAMES.items() if kind in found):
+            pfl = found.get("pfl-dropout" if kind == "dropout" else "pfl")
+            if pfl:
+                notes = [span(pfl, found[kind]), f"CPU a round: {seconds}" if kind == "mlp" else ""]
+                yield compared("1 rounds", f"{name}: pfl-research / ours, {case.name}", pfl, found[kind],
                                target=PFL[kind][number], note="; ".join(filter(None, notes)))  # fmt: skip
             if "flower" in found and kind == "mlp":
                 # Its clock, of many processes, ticks too slowly for a median.
                 mean = [result["mean"] for result in found[kind]]
                 yield compared("1 rounds", f"{name}: Flower / ours, {case.name}", found["flower"], mean,
                                target=FLOWER[number])  # fmt: skip
-            if "loader" in found:
+            if "loader" in found and kind != "dropout":
                 yield compared("1 rounds", f"{name}: DataLoader loop / ours, {case.name}", found["loader"], found[kind],
                                note="" if "pfl" in found else seconds)  # fmt: skip

@@ -13,6 +13,7 @@ HIDDEN = (32, 16)
 BATCH = 64
 LR = 0.05
 MOMENTUM = 0.9
+DROPOUT = 0.1
 
 
 @dataclass(frozen=True)
