@@ -1,3 +1,5 @@
+import copy
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +12,11 @@ from glocalfair.engines.simulator import Simulator
 from glocalfair.engines.state import SimulationState
 from glocalfair.errors import GlocalfairError
 from glocalfair.local.network import network
+from glocalfair.local.trainer import Trainer
 from glocalfair.methods.fedavg import FedAvg
 from glocalfair.methods.glocalfair import GLocalFair
 from glocalfair.metrics import eod, tables
-from glocalfair.types import Federation
+from glocalfair.types import Broadcast, ClientState, Federation, Floats, Ints, LocalPlan, Received
 
 TRAIN = TrainConfig(rounds=4, participation=0.5, lr=0.05, batch_size=16)
 
@@ -190,3 +193,52 @@ def test_clients_own_models_are_measured_where_the_others_are(federation: Federa
     _, records = play(sim)
     assert len(records) < 11, "a learning rate of 5 does not go well"
     assert [r["round"] for r in records if "client_models" in r] == [records[-1]["round"]]
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_no_row_is_shown_to_a_model_twice(federation: Federation, every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[bytes, int]] = []
+    logits_of = Trainer.logits_of
+
+    def noted(self: Trainer, weights: Sequence[Floats], rows: Ints) -> Floats:
+        shown.extend((model.tobytes(), row) for model in weights for row in rows.tolist())
+        return logits_of(self, weights, rows)
+
+    monkeypatch.setattr(Trainer, "logits_of", noted)
+    sim = simulator(federation, GLocalFair(), evaluate_every=every, evaluate_clients_every=1)
+    play(sim)
+    held_out = {row for _, row in shown} & set(sim.validation.tolist())
+    assert len(held_out) == len(sim.validation)
+    assert len(set(shown)) == len(shown)
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_clients_see_the_received_model_on_their_own_rows(federation: Federation, every: int) -> None:
+    seen = []
+
+    class Looks(FedAvg):
+        uses_received = True
+
+        def plan(self, broadcast: Broadcast, received: Received, state: ClientState) -> LocalPlan:
+            seen.append(received)
+            return super().plan(broadcast, received, state)
+
+    sim = simulator(federation, Looks(), evaluate_every=every)
+    play(sim)
+    assert len(seen) == 4 * 4
+    for received in seen:
+        client = sim.clients[received.data.name]
+        for rows, found in ((client.train, received.logits), (client.validation, received.validation_logits)):
+            np.testing.assert_allclose(found, sim.trainer.logits(received.weights, rows), atol=1e-6)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_continued_run_has_every_bit_of_one_that_was_not_interrupted(federation: Federation, every: int) -> None:
+    whole, records = play(simulator(federation, GLocalFair(), evaluate_every=every))
+    state, before = play(simulator(federation, GLocalFair(), evaluate_every=every), 2)
+    sim, state, after = simulator(federation, GLocalFair(), evaluate_every=every), copy.deepcopy(state), []
+    while not sim.finished(state):
+        state, record = sim.step(state)
+        after.append(record)
+    assert (state.server.weights == whole.server.weights).all()
+    assert str(before + after) == str(records)

@@ -7,9 +7,11 @@ and continues from a saved state as if it had never stopped.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from math import ceil
 from typing import Any, Literal
 
@@ -118,6 +120,22 @@ class Simulator:
         """Row numbers of all validation parts."""
         parts = [c.validation for c in self.clients.values()]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    @cached_property
+    def _validation_ends(self) -> list[int]:
+        """Where each client's part of them ends."""
+        return list(accumulate(len(c.validation) for c in self.clients.values()))
+
+    @cached_property
+    def _latest(self) -> list[tuple[Floats, Floats]]:
+        """The model that was validated last, and its logits."""
+        return []
+
+    def _validation_logits(self, weights: Floats) -> Floats:
+        """Evaluate a model on all validation rows; kept, because the next round starts from it."""
+        if not (self._latest and self._latest[0][0] is weights):
+            self._latest[:] = [(weights, self.trainer.logits(weights, self.validation))]
+        return self._latest[0][1]
 
     @cached_property
     def _validation_groups(self) -> tuple[Counts, int]:
@@ -247,16 +265,23 @@ class Simulator:
 
         if not self.method.uses_received:
             return {c.name: told(c) for c in chosen}
-        parts = [part for c in chosen for part in (c.train, c.validation)]
         weights = [sent[c.name].weights for c in chosen]
         # All clients get the same model, whatever a method adds to it.
         assert all(each is weights[0] for each in weights)
+        # Who evaluated that model has seen it on the validation rows. It must not depend on whether the run was
+        # interrupted since then: a logit's last bits may differ with the rows beside it.
+        known = context.round > 1 and self._evaluates(context.round - 1)
+        parts = [c.train for c in chosen] + ([] if known else [c.validation for c in chosen])
         logits = self.trainer.logits(weights[0], np.concatenate(parts))
         ends = np.cumsum([len(part) for part in parts]).tolist()
-        cut = [logits[end - len(part) : end] for part, end in zip(parts, ends, strict=True)]
+        seen = [logits[end - len(part) : end] for part, end in zip(parts, ends, strict=True)]
+        if known:
+            everybody = self._validation_logits(weights[0])
+            ends = [self._validation_ends[bisect_left(self._names, c.name)] for c in chosen]
+            seen += [everybody[end - len(c.validation) : end] for c, end in zip(chosen, ends, strict=True)]
         return {
             c.name: told(c, logits=train, validation=self.data(c, "validation"), validation_logits=held_out)
-            for c, train, held_out in zip(chosen, cut[::2], cut[1::2], strict=True)
+            for c, train, held_out in zip(chosen, seen[: len(chosen)], seen[len(chosen) :], strict=True)
         }
 
     def _drops_out(self, number: int, client: str) -> bool:
@@ -318,17 +343,17 @@ class Simulator:
 
     def validate(self, weights: Floats) -> dict[str, Any]:
         """Return loss, accuracy, positive rate and EOD on all clients' validation rows."""
-        return self.validate_all([weights])[0]
+        return self._figures(self._validation_logits(weights)[None])[0]
 
     def validate_all(self, models: Sequence[Floats]) -> list[dict[str, Any]]:
         """Validate several models: rows are gathered and counted for all of them at once."""
-        f, rows = self.federation, self.validation
-        together = max(1, _TOGETHER // max(1, len(rows)))
-        if len(models) > together:
-            parts = [models[i : i + together] for i in range(0, len(models), together)]
-            return [told for part in parts for told in self.validate_all(part)]
-        logits, y = self.trainer.logits_of(models, rows), f.y[rows]
-        accepted = logits > 0
+        together = max(1, _TOGETHER // max(1, len(self.validation)))
+        parts = [models[i : i + together] for i in range(0, len(models), together)]
+        return [told for part in parts for told in self._figures(self.trainer.logits_of(part, self.validation))]
+
+    def _figures(self, logits: Floats) -> list[dict[str, Any]]:
+        """Return what is told of each model, from its logits on all validation rows."""
+        f, y, accepted = self.federation, self.federation.y[self.validation], logits > 0
         counts = Tables(f.attributes, count_each(y.astype(np.int64), accepted, *self._validation_groups))
         gaps = {a.name: eod(counts.table(a.name)).tolist() for a in f.attributes}
         figures = zip(
