@@ -100,7 +100,7 @@ class Simulator:
     @cached_property
     def infos(self) -> dict[str, ClientInfo]:
         """What each client said when it enrolled."""
-        infos = {name: self.method.enrol(self.data(client)) for name, client in self.clients.items()}
+        infos = {data.name: self.method.enrol(data) for data in self.data(list(self.clients.values()))}
         if len(infos) > _MANY:
             # Most of them do not come up again for long.
             self._data.clear()
@@ -143,13 +143,18 @@ class Simulator:
         codes, crossed = intersection(self.federation.groups[self.validation], self.federation.attributes)
         return codes, len(crossed.values)
 
-    def data(self, client: Client, part: Literal["train", "validation"] = "train") -> ClientData:
-        """Return what the method may know of a client; kept, because it is the same in every round."""
-        key = client.name, part
-        if key not in self._data:
-            f, rows = self.federation, getattr(client, part)
-            self._data[key] = ClientData(client.name, f.y.take(rows), f.groups.take(rows, 0), f.attributes)
-        return self._data[key]
+    def data(self, clients: Sequence[Client], part: Literal["train", "validation"] = "train") -> list[ClientData]:
+        """Return what the method may know of clients; kept, because it is the same in every round."""
+        f, new = self.federation, [client for client in clients if (client.name, part) not in self._data]
+        if new:
+            # All at once: to fetch a few rows takes as long as to ask for them.
+            rows = [getattr(client, part) for client in new]
+            every = np.concatenate(rows)
+            y, groups, end = f.y.take(every), f.groups.take(every, 0), 0
+            for client, held in zip(new, rows, strict=True):
+                start, end = end, end + len(held)
+                self._data[client.name, part] = ClientData(client.name, y[start:end], groups[start:end], f.attributes)
+        return [self._data[client.name, part] for client in clients]
 
     @cached_property
     def _data(self) -> dict[tuple[str, str], ClientData]:
@@ -258,30 +263,32 @@ class Simulator:
         """Let each client look at the global model on its own rows, if the method wants to: one pass for all."""
         chosen = [self.clients[name] for name in context.participants]
 
-        def told(c: Client, **seen: Any) -> Received:
-            weights, rounds, trainable = sent[c.name].weights, context.rounds, context.trainable
-            about = self.data(c), context.training, context.round
+        def told(data: ClientData, **seen: Any) -> Received:
+            weights, rounds, trainable = sent[data.name].weights, context.rounds, context.trainable
+            about = data, context.training, context.round
             return Received(*about, rounds=rounds, weights=weights, trainable=trainable, **seen)
 
+        known = self.data(chosen)
         if not self.method.uses_received:
-            return {c.name: told(c) for c in chosen}
+            return {data.name: told(data) for data in known}
         weights = [sent[c.name].weights for c in chosen]
         # All clients get the same model, whatever a method adds to it.
         assert all(each is weights[0] for each in weights)
         # Who evaluated that model has seen it on the validation rows. It must not depend on whether the run was
         # interrupted since then: a logit's last bits may differ with the rows beside it.
-        known = context.round > 1 and self._evaluates(context.round - 1)
-        parts = [c.train for c in chosen] + ([] if known else [c.validation for c in chosen])
+        evaluated = context.round > 1 and self._evaluates(context.round - 1)
+        parts = [c.train for c in chosen] + ([] if evaluated else [c.validation for c in chosen])
         logits = self.trainer.logits(weights[0], np.concatenate(parts))
         ends = np.cumsum([len(part) for part in parts]).tolist()
         seen = [logits[end - len(part) : end] for part, end in zip(parts, ends, strict=True)]
-        if known:
+        if evaluated:
             everybody = self._validation_logits(weights[0])
             ends = [self._validation_ends[bisect_left(self._names, c.name)] for c in chosen]
             seen += [everybody[end - len(c.validation) : end] for c, end in zip(chosen, ends, strict=True)]
+        each = zip(known, self.data(chosen, "validation"), seen[: len(chosen)], seen[len(chosen) :], strict=True)
         return {
-            c.name: told(c, logits=train, validation=self.data(c, "validation"), validation_logits=held_out)
-            for c, train, held_out in zip(chosen, seen[: len(chosen)], seen[len(chosen) :], strict=True)
+            data.name: told(data, logits=logits, validation=validation, validation_logits=held_out)
+            for data, validation, logits, held_out in each
         }
 
     def _drops_out(self, number: int, client: str) -> bool:
