@@ -49,6 +49,8 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> 
     """
     if weight.dim() == 3 and bias is not None:
         return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
+    if FAST and weight.dim() == 2 and not is_batchedtensor(x) and not is_batchedtensor(weight):
+        return torch.nn.functional.linear(x, weight, bias)
     if FAST and bias is not None and x.dim() == 2 and _alike(x, weight, bias):
         product = linear(get_unwrapped(x), get_unwrapped(weight), get_unwrapped(bias))
         result: torch.Tensor = _add_batch_dim(product, 0, maybe_get_level(x))
