@@ -2,7 +2,8 @@
 
 Everything between clients and server is a flat vector: averaging, the Gini coefficient, a proximal term and an
 optimiser step are each one operation on it, and a cohort of clients is a matrix with a row for each client.
-The trainable parameters come first, then the floating buffers (BatchNorm statistics), which are averaged too.
+The trainable parameters come first, then frozen ones and the floating buffers (BatchNorm statistics), which are
+averaged too.
 Integer buffers (BatchNorm's batch counter) carry no information for a federation and stay where they are.
 
 Kernels of convolutions lie in the vector with their channels last, the order in which a CPU convolves fastest: a model
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from glocalfair.errors import GlocalfairError
 from glocalfair.types import Floats
 
 if TYPE_CHECKING:
@@ -36,10 +38,14 @@ class Layout:
 
     @classmethod
     def of(cls, module: torch.nn.Module) -> Layout:
-        """Read the layout of a module: parameters, then floating buffers."""
-        trained = [(name, tuple(p.shape)) for name, p in module.named_parameters()]
+        """Read the layout of a module: parameters, then frozen ones (`requires_grad` is off) and floating buffers."""
+        parameters = [(name, tuple(p.shape), p.requires_grad) for name, p in module.named_parameters()]
+        trained = [(name, shape) for name, shape, trains in parameters if trains]
+        frozen = [(name, shape) for name, shape, trains in parameters if not trains]
         buffers = [(n, tuple(b.shape)) for n, b in module.named_buffers() if b.is_floating_point()]
-        names, shapes = zip(*(trained + buffers), strict=True)
+        if not trained:
+            raise GlocalfairError("The model has nothing to train: no parameter, or requires_grad is off for all.")
+        names, shapes = zip(*(trained + frozen + buffers), strict=True)
         return cls(names, shapes, len(trained))
 
     @cached_property

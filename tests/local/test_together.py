@@ -8,10 +8,13 @@ import torch
 from scipy import stats
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
+from torch.utils.checkpoint import checkpoint
 
+from glocalfair.errors import GlocalfairError
 from glocalfair.local.dropout import Drop, drawn
 from glocalfair.local.network import ModuleNetwork
 from glocalfair.local.trainer import Trainer
+from glocalfair.rng import generator
 from glocalfair.types import Trained
 
 from .test_trainer import PLANS, SETTINGS, assert_equal, jobs, plain, trainer
@@ -57,7 +60,7 @@ class Scaled(Own):
 
 
 class Attention(nn.Module):
-    """One operation of it has to be done client by client, and drops by itself, where no mask can be given."""
+    """One operation of it is done client by client, and drops by itself, where no mask can be given."""
 
     def __init__(self, dropout: float) -> None:
         super().__init__()
@@ -106,6 +109,78 @@ class Recurrent(nn.Module):
         return self.head(self.cells(x.unsqueeze(-1))[0][:, -1]).squeeze(-1)
 
 
+class WritesInput(Own):
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        x[:, 0] = 2 * x[:, 0]
+        return super().hidden(x)
+
+
+class Frozen(Own):
+    """A first layer from elsewhere that stays as it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first.requires_grad_(False)
+
+
+class Padded(nn.Module):
+    """`vmap` would train the vector that padding has, which is to stay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.head = nn.Embedding(4, 3, padding_idx=1), nn.Linear(3, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.table((2 * x[:, 0]).long().clamp(0, 3))).squeeze(-1)
+
+
+class Clipped(Own):
+    """Clips a gradient by the norm of all rows' together."""
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        h = super().hidden(x)
+        if h.requires_grad:
+            h.register_hook(lambda gradient: gradient / (1 + gradient.norm()))
+        return h
+
+
+class Remembers(Own):
+    """Keeps a tensor that is no buffer."""
+
+    mean: torch.Tensor | float = 0.0
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        h = super().hidden(x)
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * h.detach().mean(0)
+        return h
+
+
+class Warms(Own):
+    """Begins to drop after some steps."""
+
+    calls = 0
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += self.training
+        return F.dropout(super().hidden(x), 0.5, self.training and self.calls > 5)
+
+
+class Recomputed(Own):
+    """Runs its layers again for the gradient, with masks of another time."""
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(lambda x: F.dropout(super(Recomputed, self).hidden(x), 0.3, self.training), x,
+                          use_reentrant=False)  # type: ignore[no-any-return]  # fmt: skip
+
+
+def silent_at_first() -> nn.Module:
+    """At the start no row can be seen to depend on another."""
+    module = AcrossRows()
+    nn.init.zeros_(module.head.weight)
+    return module
+
+
 TOGETHER = {
     "layers": Own,
     "dropout": lambda: Own(nn.Dropout(0.3)),
@@ -114,10 +189,12 @@ TOGETHER = {
     "nothing is dropped": lambda: Own(nn.Dropout(0.0)),
     "function": Functional,
     "constants": Scaled,
+    "attention": lambda: Attention(0.0),
+    "writes into its input": WritesInput,
+    "frozen layer": Frozen,
     "norm of a row": lambda: Own(nn.LayerNorm(6)),
 }
 ALONE = {
-    "attention": lambda: Attention(0.0),
     "attention that drops": lambda: Attention(0.1),
     "decides": Undecided,
     "noise": Noisy,
@@ -126,6 +203,12 @@ ALONE = {
     "masks of something else": SequenceFirst,
     "LSTM": Recurrent,
     "another dropout": lambda: Own(nn.AlphaDropout(0.2)),
+    "a vector for padding": Padded,
+    "gradient clipped by a hook": Clipped,
+    "keeps a tensor": Remembers,
+    "counts": Warms,
+    "recomputes": Recomputed,
+    "across rows, not at first": silent_at_first,
     "batch norm": lambda: Own(nn.BatchNorm1d(6)),
 }
 
@@ -151,6 +234,51 @@ def test_a_client_is_trained_alike_in_any_company(name: str, plan: str) -> None:
     assert_equal(together, trained(name, plan, cohort=1)[1], 1e-10)
     assert_equal(together, trained(name, plan, cohort=2, workers=3)[1], 1e-10)
     assert all(np.isfinite(weights).all() for each in together for weights in each.weights)
+
+
+RANDOM = {
+    *("dropout", "in place", "function", "constants", "attention that drops", "noise", "always drops"),
+    *("masks of something else", "another dropout", "counts", "recomputes"),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in (*TOGETHER, *ALONE) if name not in RANDOM])
+def test_equals_a_loop_written_with_torch(name: str) -> None:
+    model = made(name)
+    ours = trainer(model)
+    work = jobs(model, plain, ["a", "b", "c"])
+    found = ours.train(work, SETTINGS)[0].weights[0]
+    oracle = made(name)
+    optimiser = torch.optim.SGD([p for p in oracle.parameters() if p.requires_grad], SETTINGS.lr, SETTINGS.momentum)
+    order = generator(work[0].seed, work[0].round, "a", "batches", 0)
+    for _ in range(SETTINGS.epochs):
+        for batch in torch.as_tensor(work[0].train[order.permutation(70)]).split(SETTINGS.batch_size):
+            logits = oracle(ours.rows.x[batch]).flatten()
+            optimiser.zero_grad()
+            F.binary_cross_entropy_with_logits(logits, ours.rows.y[batch]).backward()
+            optimiser.step()
+    assert (found != work[0].weights).any() or name == "nothing is left"
+    np.testing.assert_allclose(found, ours.network.layout.flatten(oracle).numpy(), atol=1e-10)
+
+
+def test_dropout_that_changes_unseen_is_said() -> None:
+    model = made("dropout")
+    ours = trainer(model)
+    assert ours.together
+    [masks] = drawn(ours.network.drops, [np.random.default_rng(0)], [5], 5)
+    ours.network.own_module.between.p = 0.7
+    theta = torch.as_tensor(jobs(model, plain)[0].weights)[None]
+    with pytest.raises(GlocalfairError, match="drops otherwise than when it was tried"):
+        ours.network.forward(theta, theta[:, :0], ours.rows.x[None, :5], masks.double()[None])
+
+
+def test_what_a_step_keeps_limits_how_many_train_together() -> None:
+    model = nn.Sequential(nn.Linear(7, 30_000), nn.ReLU(), nn.Linear(30_000, 1)).double()
+    ours = trainer(model)
+    work = jobs(model, plain)
+    assert [len(job.train) for job in work] == [70, 33, 5, 1]
+    assert ours._groups(work, 16) == [[0, 1, 2, 3]]
+    assert ours._groups(work, 10**6) == [[0], [1, 2, 3]]
 
 
 def test_padding_does_not_enter_a_batchs_statistics() -> None:

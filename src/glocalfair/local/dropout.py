@@ -15,6 +15,8 @@ import torch
 from torch.nn import functional as F  # noqa: N812 (torch's own name for it)
 from torch.overrides import TorchFunctionMode
 
+from glocalfair.errors import GlocalfairError
+
 
 class Drop(NamedTuple):
     """One use of dropout in a model: the shape of what it is applied to, of a single row, and how likely it drops."""
@@ -44,10 +46,20 @@ class Dropping(TorchFunctionMode):
         return input.mul_(mask) if inplace else input * mask
 
 
-def given(masks: Iterable[torch.Tensor]) -> Dropping:
+def given(masks: Iterable[torch.Tensor], drops: Iterable[Drop]) -> Dropping:
     """Have dropout take these masks, one after the other."""
-    left = iter(masks)
-    return Dropping(lambda input, p: next(left))
+    left = zip(masks, drops, strict=True)
+
+    def following(input: torch.Tensor, p: float) -> torch.Tensor:
+        mask, drop = next(left, (None, None))
+        if mask is None or drop is None or mask.shape != input.shape or p != drop.p:
+            raise GlocalfairError(
+                "The model drops otherwise than when it was tried before the first round. If its dropout changes "
+                "as it trains, let a counter in the model say so (self.calls += 1): it is trained by itself then."
+            )
+        return mask
+
+    return Dropping(following)
 
 
 def drawn(

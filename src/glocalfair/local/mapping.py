@@ -11,9 +11,10 @@ from collections.abc import Callable
 import torch
 
 try:
-    from torch._C._functorch import (
+    from torch._C._functorch import (  # type: ignore[attr-defined]  # the stubs lack one
         _add_batch_dim,
         _remove_batch_dim,
+        _set_vmap_fallback_warning_enabled,
         _vmap_decrement_nesting,
         _vmap_increment_nesting,
         get_unwrapped,
@@ -27,6 +28,12 @@ except ImportError:  # another torch
     FAST = False
 
 Values = dict[str, torch.Tensor]
+
+
+def quiet() -> None:
+    """Have `vmap` no longer tell of operations that it does client by client: the others make up for it."""
+    if FAST:
+        _set_vmap_fallback_warning_enabled(False)
 
 
 def mapped(function: Callable[[Values, torch.Tensor], torch.Tensor], values: Values, x: torch.Tensor) -> torch.Tensor:

@@ -12,27 +12,23 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import nn
 
 from glocalfair.layout import Layout
-from glocalfair.local.dropout import Drop, Dropping, drawn, given
+from glocalfair.local.dropout import Drop, given
 from glocalfair.local.mapping import FAST, linear, mapped
-from glocalfair.local.rowwise import rowwise
+from glocalfair.local.trial import tried
 from glocalfair.models import MLP
 from glocalfair.vision.network import PictureNetwork, gradients, one_each, train_mode
 
 Pullback = Callable[[torch.Tensor], torch.Tensor]
 Layer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
-_ROWS = 13
-"""So many rows a module is tried with: hardly ever as many as it has of anything else."""
 _MASK = " mask "
 
 
@@ -45,7 +41,9 @@ class Network(Protocol):
     device: torch.device
     """Where it runs."""
     drops: Sequence[Drop]
-    """The masks that `forward` is to be given; known once `together` was asked."""
+    """The masks that `forward` is to be given; known, as `kept` is, once `together` was asked."""
+    kept: int
+    """Numbers that a step keeps of each row, if they count."""
 
     def together(self, x: torch.Tensor) -> bool:
         """Say whether clients may be trained together, seen by some rows; not with state or randomness of its own."""
@@ -64,7 +62,7 @@ class Network(Protocol):
 
 def network(module: nn.Module) -> Network:
     """Choose the fastest way to run a module."""
-    if type(module) is MLP:
+    if type(module) is MLP and all(p.requires_grad for p in module.parameters()):
         return MLPNetwork(module)
     convolves = any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules())
     return PictureNetwork(module) if convolves else ModuleNetwork(module)
@@ -75,6 +73,7 @@ class MLPNetwork:
 
     by_hand = True
     drops: Sequence[Drop] = ()
+    kept = 0
 
     def __init__(self, module: MLP) -> None:
         self.layout = Layout.of(module)
@@ -148,7 +147,12 @@ class ModuleNetwork:
         self._mapped_before = False
         self._trained, self._buffers = self.layout.parted()
         self.drops: Sequence[Drop] = ()
-        self.rowwise = False
+        self.rowwise, self.kept = False, 0
+
+    @property
+    def own_module(self) -> nn.Module:
+        """What is run in this thread."""
+        return self._own.module
 
     @property
     def _own(self) -> _Own:
@@ -159,69 +163,30 @@ class ModuleNetwork:
         return own
 
     def _call(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-        return one_each(self._own(values, x), x.shape[0])
+        return one_each(self._own(values, x, self.drops), x.shape[0])
 
     def _run(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
         if len(x) == 1:
             return self._call({name: value[0] for name, value in values.items()}, x[0]).unsqueeze(0)
         if self._mapped_before:
             return mapped(self._call, values, x)
-        # The first time, and always with another torch: `vmap` checks what it is given, and loads what it needs.
+        # When it is tried, and always with another torch: `vmap` checks what it is given, and loads what it needs.
         result: torch.Tensor = torch.func.vmap(self._call)(values, x)
-        self._mapped_before = FAST
         return result
 
-    @torch.no_grad()
     def together(self, x: torch.Tensor) -> bool:
-        """See `Network.together`. No module is like another, so it is tried with two clients."""
-        x = x[torch.arange(2 * _ROWS) % len(x)].unflatten(0, (2, _ROWS))
-        flat = self.layout.flatten(self.module).to(x.dtype)
-        theta, fewer = torch.stack([flat, 1.1 * flat]), _ROWS - 3
-        try:
-            with warnings.catch_warnings():
-                # So `vmap` tells of an operation that it does for one client after the other: nothing is gained by it.
-                warnings.filterwarnings("error", "There is a performance drop")
-                self.logits(theta, x)
-                (many, drops), (few, same) = (self._trial(theta, x[:, :rows]) for rows in (_ROWS, fewer))
-        except Exception:  # whatever a forward does that `vmap` cannot follow: randomness, decisions, operations
+        """See `Network.together`."""
+        found = tried(ModuleNetwork(self.module), x)
+        if found is None:
             return False
-        if drops != same or not _close(many[:, :fewer], few):
-            return False
-        self.drops = drops
-        # What `torch.fx` follows need not be what runs.
-        self.rowwise = x.dim() == 3 and rowwise(self.module) and self._shortcut(theta, x)
+        self.drops, self.rowwise, self.kept = found
+        self._mapped_before = FAST
         return True
-
-    def _trial(self, theta: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, list[Drop]]:
-        """Return the logits of a step without dropout, and what it would have dropped."""
-        drops: list[Drop] = []
-
-        def noted(input: torch.Tensor, p: float) -> None:
-            if len(input) != x.shape[1]:
-                raise ValueError("drops something else than parts of rows")
-            drops.append(Drop(tuple(input.shape[1:]), p))
-
-        written = theta.clone()
-        self._own.module.train()
-        with Dropping(noted):
-            logits = self._run(self.layout.views(written), x)
-        if not torch.equal(written, theta):
-            raise ValueError("writes into its buffers")
-        return logits, drops
-
-    def _shortcut(self, theta: torch.Tensor, x: torch.Tensor) -> bool:
-        """Whether a module that seems to be `rowwise` is."""
-        masks = drawn(self.drops, [np.random.default_rng(k) for k in range(2)], [_ROWS] * 2, _ROWS)
-        values = self.layout.views(theta) | _named([mask.to(theta) for mask in masks])
-        try:
-            return _close(self._rows(values, x), self._run(values, x))
-        except RuntimeError:
-            return False
 
     def _rows(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
         """Do what `_run` does with a module that is `rowwise`."""
         rows = x.shape[0] * x.shape[1]
-        return one_each(self._own(values, x), rows).view(x.shape[:2])
+        return one_each(self._own(values, x, self.drops), rows).view(x.shape[:2])
 
     def forward(
         self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor, *masks: torch.Tensor
@@ -286,12 +251,12 @@ class _Own:
         self._latest = theta, alone, {name: view.detach().requires_grad_() for name, view in views.items()}
         return self._latest[2]
 
-    def __call__(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    def __call__(self, values: dict[str, torch.Tensor], x: torch.Tensor, drops: Sequence[Drop]) -> torch.Tensor:
         for held, key, name in self._places:
             if name in values:
                 held[key] = values[name]
-        masks = [values[name] for name in values if name.startswith(_MASK)]
-        with given(masks) if masks else nullcontext():
+        masks = [values[name] for name in values if name.startswith(_MASK)] if drops else []
+        with given(masks, drops) if masks else nullcontext():
             result: torch.Tensor = self.module(x)
         return result
 
@@ -299,10 +264,6 @@ class _Own:
 def _named(masks: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
     """Give masks a name that no tensor of a module has."""
     return {f"{_MASK}{number}": mask for number, mask in enumerate(masks)}
-
-
-def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return torch.allclose(one, other, 1e-3, 1e-4, equal_nan=True)
 
 
 def _linear(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:

@@ -31,6 +31,9 @@ _TOGETHER = 1 << 21
 """So many weights are trained together at most: beyond that a group no longer fits the cache, and to call an operation
 for many clients at once saves large models little."""
 
+_KEPT = 1 << 23
+"""So many numbers a step of them keeps for its gradient at most, for the same reason."""
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -97,8 +100,8 @@ class Trainer:
     Attributes
     ----------
     cohort
-        How many clients train together at most, of large models fewer. How clients are grouped depends on the model
-        and on their sizes and names alone.
+        How many clients train together at most, of large models fewer. How clients are grouped depends on the model,
+        the size of a batch and their sizes and names alone.
     workers
         Threads that train groups side by side; never changes a result.
     class_weight
@@ -142,7 +145,7 @@ class Trainer:
 
     def train(self, jobs: Sequence[Job], settings: TrainingSettings) -> list[Trained]:
         """Train all jobs and return their results in the order of `jobs`."""
-        groups = self._groups(jobs)
+        groups = self._groups(jobs, settings.batch_size)
 
         def run(group: list[int]) -> list[Trained]:
             with on(self.rows.y.device):
@@ -159,13 +162,25 @@ class Trainer:
                 results[i] = result
         return [result for result in results if result is not None]
 
-    def _groups(self, jobs: Sequence[Job]) -> list[list[int]]:
+    def _groups(self, jobs: Sequence[Job], batch: int) -> list[list[int]]:
         """Group clients of similar size that play games of the same shape, whatever the order they come in."""
         by_shape: dict[tuple[Hashable, ...], list[int]] = {}
         for i in sorted(range(len(jobs)), key=lambda i: (-len(jobs[i].train), jobs[i].client)):
             by_shape.setdefault(tuple(_shape(stage) for stage in jobs[i].plan), []).append(i)
-        size = max(1, min(self.cohort, _TOGETHER // self.network.layout.size)) if self.together else 1
-        return [same[i : i + size] for same in by_shape.values() for i in range(0, len(same), size)]
+        groups = []
+        for same in by_shape.values():
+            while same:
+                size = self._together(min(batch, len(jobs[same[0]].train)))
+                groups.append(same[:size])
+                same = same[size:]
+        return groups
+
+    def _together(self, rows: int) -> int:
+        """Return how many clients train together, with batches of so many rows."""
+        if not self.together:
+            return 1
+        weights, kept = self.network.layout.size, max(1, rows * self.network.kept)
+        return max(1, min(self.cohort, _TOGETHER // weights, _KEPT // kept))
 
     def _train_group(self, jobs: list[Job], settings: TrainingSettings) -> list[Trained]:
         received = current = self._stacked([job.weights for job in jobs])

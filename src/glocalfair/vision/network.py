@@ -60,6 +60,7 @@ class PictureNetwork:
 
     by_hand = False
     drops: Sequence[Drop] = ()
+    kept = 0
 
     def __init__(self, module: nn.Module) -> None:
         self.layout = Layout.of(module)
