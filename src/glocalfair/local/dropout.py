@@ -69,8 +69,8 @@ def drawn(
 
     >>> rngs = [np.random.default_rng(k) for k in range(2)]
     >>> [mask] = drawn([Drop((3,), 0.5)], rngs, [1, 2], 2)
-    >>> mask[0].tolist()
-    [[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    >>> mask.tolist()
+    [[[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]], [[0.0, 2.0, 2.0], [2.0, 0.0, 0.0]]]
     """
     sizes = [prod(drop.shape) for drop in drops]
     chance = np.zeros((len(rows), width, sum(sizes)), np.float32)
