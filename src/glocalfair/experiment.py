@@ -80,7 +80,7 @@ class Experiment:
             federation = dataclasses.replace(federation, about={**federation.about, "notices": notices})
         net = network(module)
         simulator = Simulator(federation, net, method, config.train, config.run, config.server, config.privacy)
-        privacy.check(config.privacy, method, net.layout.size, net.layout.trainable, config.train.early_stopping)
+        privacy.check(config.privacy, method, net.layout.statistics, config.train.early_stopping)
         simulator.epsilon(1)  # the accountant must be there before the first round, not after it
         initial = net.layout.flatten(module).cpu().numpy()
         if config.model.warm_start:

@@ -35,6 +35,7 @@ class Layout:
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
     trainable_tensors: int
+    frozen_tensors: int = 0
 
     @classmethod
     def of(cls, module: torch.nn.Module) -> Layout:
@@ -46,7 +47,7 @@ class Layout:
         if not trained:
             raise GlocalfairError("The model has nothing to train: no parameter, or requires_grad is off for all.")
         names, shapes = zip(*(trained + frozen + buffers), strict=True)
-        return cls(names, shapes, len(trained))
+        return cls(names, shapes, len(trained), len(frozen))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -62,6 +63,11 @@ class Layout:
     def size(self) -> int:
         """Number of entries in all."""
         return sum(self.sizes)
+
+    @property
+    def statistics(self) -> int:
+        """Number of trailing entries that are neither trained nor frozen."""
+        return sum(self.sizes[self.trainable_tensors + self.frozen_tensors :])
 
     def parted(self) -> tuple[Layout, Layout]:
         """Return the layouts of what is trained and of the buffers behind it."""

@@ -197,7 +197,7 @@ class RoundContext:
     participants: tuple[str, ...]
     training: TrainingSettings
     trainable: int
-    """The first `trainable` entries of a weight vector are trained; the rest are BatchNorm statistics."""
+    """The first `trainable` entries of a weight vector are trained; the rest are frozen or BatchNorm statistics."""
     combining: Combining = Combining()
 
 

@@ -11,8 +11,12 @@ import pytest
 import torch
 from torch import nn
 
+from glocalfair.errors import GlocalfairError
 from glocalfair.layout import Layout
-from glocalfair.local.network import ModuleNetwork
+from glocalfair.local.network import ModuleNetwork, network
+from glocalfair.local.trainer import Job, Trainer, rows_of
+from glocalfair.models import MLP
+from glocalfair.types import Stage, TrainingSettings
 
 
 class Tied(nn.Module):
@@ -121,3 +125,34 @@ def test_steps_that_move_the_weights_in_place_equal_torchs_own(kind: type[nn.Mod
             copies[k].data -= 0.1 * expected
         moving.sub_(gradient, alpha=0.1)
     torch.testing.assert_close(theta, torch.stack([copy.detach() for copy in copies]))
+
+
+def test_frozen_parameters_come_behind_the_trained_ones_and_before_statistics() -> None:
+    module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
+    module[0].weight.requires_grad_(False)
+    layout = Layout.of(module)
+    assert layout.names[layout.trainable_tensors] == "0.weight"
+    assert (layout.size, layout.trainable, layout.statistics) == (6 + 3 + 6 + 4 + 6, 3 + 6 + 4, 6)
+    named = layout.named(layout.flatten(module).numpy())
+    np.testing.assert_array_equal(named["0.weight"], module[0].weight.detach().numpy())
+    with pytest.raises(GlocalfairError, match="nothing to train"):
+        Layout.of(module.requires_grad_(False))
+
+
+@pytest.mark.parametrize("kind", ["mlp", "convolution"])
+def test_frozen_parameters_stay(kind: str) -> None:
+    torch.manual_seed(0)
+    module: nn.Module = MLP(12, (3,))
+    if kind == "convolution":
+        module = nn.Sequential(nn.Unflatten(1, (3, 2, 2)), nn.Conv2d(3, 4, 1), nn.Flatten(), nn.Linear(16, 1))
+    first = next(part for part in module.modules() if isinstance(part, nn.Linear | nn.Conv2d))
+    first.requires_grad_(False)
+    ready = network(module)
+    rng = np.random.default_rng(0)
+    rows = rows_of(rng.normal(size=(40, 12)), rng.integers(0, 2, 40), np.zeros((40, 1), int), [1], torch.float32)
+    weights = ready.layout.flatten(module).numpy()
+    jobs = [Job(name, weights, (Stage(),), np.arange(20), np.arange(0), 0, 1) for name in "ab"]
+    for trained in Trainer(ready, rows).train(jobs, TrainingSettings(lr=0.1, batch_size=8)):
+        moved = trained.weights[0] != weights
+        assert moved[: ready.layout.trainable].any() and not moved[ready.layout.trainable :].any()
+        assert len(weights) - ready.layout.trainable == sum(p.numel() for p in first.parameters())

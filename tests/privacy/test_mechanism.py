@@ -98,7 +98,17 @@ def test_secure_noise_is_finite_at_the_ends_of_the_bits(monkeypatch: pytest.Monk
 
 def test_batchnorm_statistics_are_refused() -> None:
     with pytest.raises(GlocalfairError, match=r"BatchNorm statistics \(2 numbers"):
-        privatise(update(np.zeros(5)), np.zeros(5), 3, PrivacyConfig(clip=1.0), never)
+        privatise(update(np.ones(5)), np.zeros(5), 3, PrivacyConfig(clip=1.0), never)
+
+
+def test_frozen_weights_leave_as_they_came() -> None:
+    received = np.array([0.0, 0.0, 0.3, -7.0])
+    trained = np.array([3.0, 4.0, 0.3, -7.0])
+    sent, told = privatise(update(trained), received, 2, PrivacyConfig(clip=1.0), never)
+    np.testing.assert_allclose(sent.weights, [0.6, 0.8, 0.3, -7.0])
+    assert told["norm"] == 5
+    sent, _ = privatise(update(trained), received, 2, PrivacyConfig(clip=1.0, noise_multiplier=1.0), secure_normal)
+    assert (sent.weights[2:] == received[2:]).all() and (sent.weights[:2] != [0.6, 0.8]).all()
 
 
 def test_the_payload_is_not_touched() -> None:

@@ -66,7 +66,7 @@ class Plan:
             load_pretrained(module, path.parent / config.model.pretrained)
         plan = cls(config, flower, schema, module, path.parent)
         layout, method = plan.layout, plan.terms("").made_method()
-        check_privacy(config.privacy, method, layout.size, layout.trainable)
+        check_privacy(config.privacy, method, layout.statistics)
         return plan
 
     @property

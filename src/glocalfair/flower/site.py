@@ -179,7 +179,7 @@ class Site:
         run = from_mapping(RunConfig, {"seed": terms.seed, "dtype": terms.dtype})
         privacy = from_mapping(PrivacyConfig, terms.privacy, "setting of the privacy")
         net = network(module)
-        check_privacy(privacy, method, net.layout.size, net.layout.trainable)
+        check_privacy(privacy, method, net.layout.statistics)
         return Simulator(f, net, method, train, run, privacy=privacy, noise=self.noise)
 
     def _context(self, request: Content, terms: Terms, sim: Simulator) -> RoundContext:

@@ -24,7 +24,7 @@ def summary(settings: PrivacyConfig, method: Method, epsilon: float) -> dict[str
     return {"privacy": {**asdict(settings), "epsilon": epsilon, "without_noise": list(uncovered(method))}}
 
 
-def check(settings: PrivacyConfig, method: Method, size: int, trainable: int, early_stopping: int = 0) -> None:
+def check(settings: PrivacyConfig, method: Method, statistics: int, early_stopping: int = 0) -> None:
     """Raise if the guarantee of a run would not mean what it says.
 
     Parameters
@@ -33,13 +33,13 @@ def check(settings: PrivacyConfig, method: Method, size: int, trainable: int, ea
         The run's ``[privacy]``.
     method
         Its method.
-    size, trainable
-        Length of the weight vector, and how much of it is trained.
+    statistics
+        How many numbers of the weight vector training changes that are no parameters.
     early_stopping
         ``train.early_stopping``.
     """
     if settings.on:
-        refuse_statistics(size, trainable)
+        refuse_statistics(statistics)
     if not settings.noisy:
         return
     sent = uncovered(method)

@@ -35,8 +35,9 @@ def privatise(
     received
         The global weights that training started from.
     trainable
-        How many of the weights are trained. BatchNorm statistics beside them are refused: they are averages of the
-        client's inputs, of no bounded length, and would break the model with noise on them.
+        How many of the weights are trained; frozen ones beside them leave as they came. BatchNorm statistics are
+        refused: they are averages of the client's inputs, of no bounded length, and would break the model with noise
+        on them.
     settings
         C and z.
     normal
@@ -51,7 +52,8 @@ def privatise(
     """
     if settings.clip is None:
         return update, {}
-    refuse_statistics(len(received), trainable)
+    if not np.array_equal(update.weights[trainable:], received[trainable:]):
+        refuse_statistics(len(received) - trainable)
     step = np.asarray(update.weights, dtype=np.float64) - np.asarray(received, dtype=np.float64)
     norm = float(np.linalg.norm(step))
     told = {"norm": norm, "clipped": not norm <= settings.clip}
@@ -62,15 +64,15 @@ def privatise(
     elif told["clipped"]:
         step *= settings.clip / norm
     if settings.noisy:
-        step += settings.noise_multiplier * settings.clip * normal(len(step))
+        step[:trainable] += settings.noise_multiplier * settings.clip * normal(trainable)
     return replace(update, weights=(received + step).astype(update.weights.dtype)), told
 
 
-def refuse_statistics(size: int, trainable: int) -> None:
-    """Raise if a model has BatchNorm statistics beside its trained weights."""
-    if size > trainable:
+def refuse_statistics(count: int) -> None:
+    """Raise if a model has BatchNorm statistics beside its weights."""
+    if count:
         raise GlocalfairError(
-            f"'privacy.clip' cannot be used with a model that sends BatchNorm statistics ({size - trainable} numbers "
+            f"'privacy.clip' cannot be used with a model that sends BatchNorm statistics ({count} numbers "
             "that clipping and noise do not cover). Use a model without them, for instance with GroupNorm."
         )
 
