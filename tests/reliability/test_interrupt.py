@@ -56,7 +56,7 @@ def test_twice_ends_at_once(tmp_path: Path, faults: Faults) -> None:
 
 
 def _compare(output: Path) -> list[str]:
-    methods = ["--methods", "fedavg,glocalfair", "--seeds", "1", "--rounds", "120", "--workers", "2"]
+    methods = ["--methods", "fedavg,glocalfair", "--seeds", "1", "--rounds", "600", "--workers", "2"]
     return ["compare", *COMPARED, *methods, "--output", str(output), "--quiet"]
 
 
