@@ -144,7 +144,7 @@ class ModuleNetwork:
         self.device = next(module.parameters()).device
         self.module = module
         self._of_thread = threading.local()
-        self._mapped_before = False
+        self._tried = False
         self._trained, self._buffers = self.layout.parted()
         self.drops: Sequence[Drop] = ()
         self.rowwise, self.kept = False, 0
@@ -168,7 +168,7 @@ class ModuleNetwork:
     def _run(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
         if len(x) == 1:
             return self._call({name: value[0] for name, value in values.items()}, x[0]).unsqueeze(0)
-        if self._mapped_before:
+        if self._tried:
             return mapped(self._call, values, x)
         # When it is tried, and always with another torch: `vmap` checks what it is given, and loads what it needs.
         result: torch.Tensor = torch.func.vmap(self._call)(values, x)
@@ -180,7 +180,7 @@ class ModuleNetwork:
         if found is None:
             return False
         self.drops, self.rowwise, self.kept = found
-        self._mapped_before = FAST
+        self._tried = FAST
         return True
 
     def _rows(self, values: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:

@@ -170,12 +170,12 @@ class Trainer:
         groups = []
         for same in by_shape.values():
             while same:
-                size = self._together(min(batch, len(jobs[same[0]].train)))
+                size = self._group_size(min(batch, len(jobs[same[0]].train)))
                 groups.append(same[:size])
                 same = same[size:]
         return groups
 
-    def _together(self, rows: int) -> int:
+    def _group_size(self, rows: int) -> int:
         """Return how many clients train together, with batches of so many rows."""
         if not self.together:
             return 1
