@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from glocalfair.runs import RunDirectory
+from glocalfair.stopping import handling
 from tests.cli.invoke import SMALL as COMPARED
 from tests.cli.invoke import glocalfair
 from tests.reliability import processes
@@ -72,12 +73,14 @@ def test_a_comparison_goes_on_and_leaves_nobody_behind(tmp_path: Path, faults: F
     """As a terminal does it: the signal goes to the whole group of processes, workers included."""
     output = tmp_path / "out"
     for moment in range(2):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "glocalfair", *_compare(output)],
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        # Whoever starts these tests in the background lets them ignore Ctrl-C, and what they start would, too.
+        with handling(signal.default_int_handler, signal.SIGINT):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "glocalfair", *_compare(output)],
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
         if moment == 0:
             # Workers are still loading torch.
             wait_for(lambda: _children(process.pid) >= 2)  # noqa: B023
