@@ -128,6 +128,10 @@ class Federation:
 
         return federation_from_frame(frame, **options)
 
+    def __repr__(self) -> str:
+        protected = ", ".join(attribute.name for attribute in self.attributes) or "no groups"
+        return f"<Federation {self.name}: {len(self.y):,} rows, {len(self.clients):,} clients, {protected}>"
+
     def client(self, name: str) -> Client:
         """Return the client of that name."""
         for client in self.clients:

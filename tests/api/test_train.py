@@ -56,6 +56,11 @@ def test_polars_pandas_and_a_file_are_the_same(tmp_path: Path) -> None:
         np.testing.assert_array_equal(first.x, federation(other).x)
 
 
+def test_a_federation_says_what_it_is_in_one_line() -> None:
+    held = federation()
+    assert repr(held) == f"<Federation frame: {len(people()):,} rows, {len(held.clients)} clients, sex>"
+
+
 def test_what_to_look_at_comes_as_warnings() -> None:
     with pytest.warns(FrameWarning, match="Leak"):
         federation(people(), drop=["person_id", "name", "born", "country"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from types import FrameType
@@ -45,11 +46,13 @@ def instructions(monkeypatch: pytest.MonkeyPatch, values: Sequence[int], stage: 
     def counted(self: _StageRun, *arguments: Any) -> None:
         counts.append(0)
         before = sys.gettrace()
+        gc.disable()  # what others do when memory is tidied up is no part of a step
         sys.settrace(trace)
         try:
             step(self, *arguments)
         finally:
             sys.settrace(before)
+            gc.enable()
 
     with monkeypatch.context() as patch:
         patch.setattr(_StageRun, "_step", counted)

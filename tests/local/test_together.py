@@ -236,6 +236,18 @@ def test_a_client_is_trained_alike_in_any_company(name: str, plan: str) -> None:
     assert all(np.isfinite(weights).all() for each in together for weights in each.weights)
 
 
+@pytest.mark.parametrize("clients", [1, 3])
+@pytest.mark.parametrize("tried", [False, True])
+def test_several_models_are_shown_the_same_rows(tried: bool, clients: int) -> None:
+    ours = trainer(made("writes into its input"))
+    assert not tried or ours.together
+    x = ours.rows.inputs(torch.arange(5 * clients)).view(clients, 5, 7)
+    flat = torch.as_tensor(jobs(made("layers"), plain, ["a"])[0].weights).expand(clients, -1)
+    first, second = (ours.network.logits(flat, x) for _ in range(2))
+    assert torch.equal(first, second)
+    assert torch.equal(x.flatten(0, 1), ours.rows.x[: 5 * clients])
+
+
 RANDOM = {
     *("dropout", "in place", "function", "constants", "attention that drops", "noise", "always drops"),
     *("masks of something else", "another dropout", "counts", "recomputes"),

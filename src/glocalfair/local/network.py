@@ -145,6 +145,7 @@ class ModuleNetwork:
         self.module = module
         self._of_thread = threading.local()
         self._tried = False
+        self._writes: bool | None = None
         self._trained, self._buffers = self.layout.parted()
         self.drops: Sequence[Drop] = ()
         self.rowwise, self.kept = False, 0
@@ -219,8 +220,14 @@ class ModuleNetwork:
     def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """See `Network.logits`."""
         self._own.module.eval()
+        # A forward may write into its input, which other models are shown after this one. The first call tells.
+        shown = x if self._writes is False else x.clone()
+        before = shown._version
         with torch.no_grad():
-            return self._run(self.layout.views(flat), x)
+            result = self._run(self.layout.views(flat), shown)
+        if self._writes is None:
+            self._writes = shown._version != before
+        return result
 
 
 class _Own:
