@@ -62,6 +62,25 @@ def test_tied_weights_equal_functional_call(clients: int) -> None:
         torch.testing.assert_close(gradient[k], leaf.grad)
 
 
+@pytest.mark.parametrize("hidden", [(), (3,), (6, 5), (64, 80)])
+@pytest.mark.parametrize("clients", [1, 2, 11, 12, 40])
+def test_products_written_by_hand_equal_autograds(clients: int, hidden: tuple[int, ...]) -> None:
+    """Whoever multiplies: that depends on how many clients there are, and on how large a layer is."""
+    torch.manual_seed(0)
+    module, rows = MLP(4, hidden).double(), 60 if 80 in hidden else 5
+    by_hand, generic = network(module), ModuleNetwork(module)
+    assert by_hand.by_hand and not generic.by_hand
+    theta = torch.randn(clients, by_hand.layout.size, dtype=torch.float64)
+    extra, x = theta[:, :0], torch.randn(clients, rows, 4, dtype=torch.float64)
+    slope = torch.randn(clients, rows, dtype=torch.float64)
+    with torch.no_grad():
+        found, expected = (
+            (logits, pullback(slope)) for logits, pullback in (n.forward(theta, extra, x) for n in (by_hand, generic))
+        )
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
 def test_threads_do_not_see_each_others_weights(often: None) -> None:
     torch.manual_seed(0)
     network = ModuleNetwork(Tied())

@@ -56,22 +56,17 @@ def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Iterable[
     counts = epochs * per_epoch
     step, client = np.nonzero(counts > np.arange(counts.max())[:, None])
     width = min(batch, max(rows))
-    # All batches of an epoch are full but the last.
-    before = step % per_epoch[client] * batch
-    filled = np.minimum(held[client] - before, width)
-    real = np.arange(width) < filled[:, None]
-    first = np.cumsum(held) - held
     ready, whole = iter(generators), np.arange(width)
-    orders: list[Ints] = []
-    for n in rows:
-        if n <= batch:
-            orders += [whole[:n]] * epochs
-        else:
-            random = next(ready)
-            orders += [random.permutation(n) for _ in range(epochs)]
-    shuffled = np.concatenate([*orders, np.zeros(width, dtype=np.int64)])
-    shuffled[: epochs * held.sum()] += np.repeat(first, epochs * held)
-    begin = epochs * first[client] + step // per_epoch[client] * held[client] + before
+    # Client by client at first: an epoch's rows lie in a row there, and only its last batch is not full.
+    dealt, at = np.zeros(len(client) * width, dtype=np.int64), 0
+    for n, batches in zip(rows, per_epoch.tolist(), strict=True):
+        random = None if n <= batch else next(ready)
+        for _ in range(epochs):
+            dealt[at : at + n] = whole[:n] if random is None else random.permutation(n)
+            at += batches * width
+    position = dealt.reshape(-1, width)[(np.cumsum(counts) - counts)[client] + step]
     # Padding repeats a row of the client's own: what is not finite must not reach the others.
-    position = np.where(real, shuffled[begin[:, None] + np.arange(width)], first[client][:, None])
+    position += (np.cumsum(held) - held)[client][:, None]
+    filled = np.minimum(held[client] - step % per_epoch[client] * batch, width)
+    real = np.arange(width) < filled[:, None]
     return Schedule(position, real / filled[:, None], client, counts)

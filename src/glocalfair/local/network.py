@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -30,6 +31,8 @@ Pullback = Callable[[torch.Tensor], torch.Tensor]
 Layer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 _MASK = " mask "
+_FEW, _SMALL = 12, 1 << 18
+"""Fewer products than this, and matrices of more multiplications, are torch's."""
 
 
 class Network(Protocol):
@@ -95,11 +98,12 @@ class MLPNetwork:
         return layers
 
     def _activations(self, theta: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        *hidden, (_, last, last_bias) = self._layers(theta)
+        *hidden, (last, _, last_bias) = self._layers(theta)
         inputs = [x]
         for _, transposed, bias in hidden:
             inputs.append(torch.baddbmm(bias, inputs[-1], transposed).relu_())
-        return torch.baddbmm(last_bias, inputs[-1], last).squeeze(2), inputs
+        # One output: a row times a matrix takes half as long as a matrix times a column.
+        return torch.baddbmm(last_bias, last, inputs[-1].mT).squeeze(1), inputs
 
     def together(self, x: torch.Tensor) -> bool:
         """See `Network.together`."""
@@ -116,10 +120,10 @@ class MLPNetwork:
             parts: list[torch.Tensor] = []
             delta = slope.unsqueeze(2)
             for i in range(len(inputs) - 1, -1, -1):
-                parts += delta.sum(1), torch.bmm(delta.mT, inputs[i]).flatten(1)
+                parts += delta.sum(1), _products(delta.mT, inputs[i]).flatten(1)
                 if i:
                     # The last layer has one output: a product of each row, no matrix product.
-                    back = torch.bmm(delta, layers[i][0]) if delta.shape[2] > 1 else delta * layers[i][0]
+                    back = _products(delta, layers[i][0]) if delta.shape[2] > 1 else delta * layers[i][0]
                     # ReLU's own derivative: several times as fast as multiplying by a mask.
                     delta = torch.ops.aten.threshold_backward.default(back, inputs[i], 0)
             return torch.cat(parts[::-1], 1)
@@ -266,6 +270,14 @@ class _Own:
         with given(masks, drops) if masks else nullcontext():
             result: torch.Tensor = self.module(x)
         return result
+
+
+def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Multiply many small matrices, by the faster library for these: numpy's, as long as it stays in one thread."""
+    small = left.shape[1] * left.shape[2] * right.shape[2] <= _SMALL
+    if len(left) < _FEW or not small or left.device.type != "cpu":
+        return torch.bmm(left, right)
+    return torch.from_numpy(np.matmul(left.numpy(), right.numpy()))
 
 
 def _named(masks: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -46,11 +46,24 @@ class Optimiser:
                 self._adam(t, g, f, s, lr)
             return
         if first is not None:
-            grad = first.mul_(self._settings.momentum).add_(grad)
-        elif self._settings.momentum:
+            self._roll(theta, grad, first, lr)
+            return
+        if self._settings.momentum:
             # Everybody takes the first step, and its gradient is the momentum.
             self._first = grad[: self._again].clone()
         _descend(theta, grad, lr)
+
+    def _roll(self, theta: torch.Tensor, grad: torch.Tensor, first: torch.Tensor, lr: torch.Tensor | float) -> None:
+        """Step with momentum: m ← μ m + g, w ← w − η m."""
+        momentum = self._settings.momentum
+        if isinstance(lr, torch.Tensor):
+            _descend(theta, first.mul_(momentum).add_(grad), lr)
+            return
+        # What `torch.optim.SGD(fused=True)` calls: both in one pass.
+        torch._fused_sgd_(
+            [theta], [grad], [first], weight_decay=0.0, momentum=momentum, lr=lr, dampening=0.0, nesterov=False,
+            maximize=False, is_first_step=False,
+        )  # fmt: skip
 
     def _adam(
         self,
