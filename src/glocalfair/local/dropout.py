@@ -63,7 +63,7 @@ def given(masks: Iterable[torch.Tensor], drops: Iterable[Drop]) -> Dropping:
 
 
 def drawn(
-    drops: Sequence[Drop], generators: Sequence[np.random.Generator], rows: Sequence[int], width: int
+    drops: Sequence[Drop], generators: Iterable[np.random.Generator], rows: Sequence[int], width: int
 ) -> list[torch.Tensor]:
     """Draw a mask ``[clients, width, ...]`` for each drop; a client has so many rows, and what is beyond is dropped.
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -251,8 +252,6 @@ class _StageRun:
         # A generator takes a while to make, and most cohorts need none of these.
         augments = settings.augment != "none" and trainer.rows.x.dim() == 4
         self.augmenters = [self._generator(job, "augment") for job in jobs] if augments else []
-        drops = trainer.together and trainer.network.drops
-        self.droppers = [self._generator(job, "network") for job in jobs] if drops else []
         epochs = settings.epochs if stages[0].epochs is None else stages[0].epochs
         self.plan: Schedule = schedule(
             [len(job.train) for job in jobs],
@@ -266,6 +265,10 @@ class _StageRun:
             ),
         )
         dtype = trainer.dtype
+        again = self.plan.active[1] if len(self.plan.active) > 1 else 0
+        drops = trainer.together and trainer.network.drops
+        self.droppers = [self._generator(job, "network") for job in jobs[:again]] if drops else []
+        """Of those who take a second step; the others need theirs but once."""
 
         def in_order(values: Sequence[np.ndarray[Any, Any]], dtype: torch.dtype) -> torch.Tensor:
             """Lay out one value for each row of a client as the steps need them: ``[batches, width]``."""
@@ -274,7 +277,7 @@ class _StageRun:
         self.rows = in_order([job.train for job in jobs], torch.int64)
         self.labels = trainer.rows.y.index_select(0, self.rows.flatten()).view(self.rows.shape)
         mean = self.loss_weight = torch.as_tensor(self.plan.weight, dtype=dtype)
-        self.filled = (mean > 0).sum(1) if self.droppers else None
+        self.filled = (mean > 0).sum(1) if drops else None
         self.logits = torch.zeros_like(mean)
         for given in (
             [stage.sample_weight for stage in stages],
@@ -297,7 +300,7 @@ class _StageRun:
         lr: torch.Tensor | float = settings.lr * scales[0]
         if len(set(scales)) > 1:
             lr = settings.lr * torch.tensor(scales, dtype=dtype).unsqueeze(1)
-        self.optimiser = Optimiser(settings, lr, again=self.plan.active[1] if len(self.plan.active) > 1 else 0)
+        self.optimiser = Optimiser(settings, lr, again)
         self._moving = self.theta, self.extra
         self.proximal = torch.tensor([stage.proximal for stage in stages], dtype=dtype).unsqueeze(1)
         self.has_proximal = bool((self.proximal != 0).any())
@@ -357,7 +360,9 @@ class _StageRun:
 
     def _masks(self, filled: torch.Tensor, width: int) -> list[torch.Tensor]:
         """Draw the masks of a step for so many rows of each client."""
-        found = drawn(self.trainer.network.drops, self.droppers[: len(filled)], filled.tolist(), width)
+        job, once = self.jobs[0], (other.client for other in self.jobs[len(self.droppers) : len(filled)])
+        rngs = chain(self.droppers[: len(filled)], generators(job.seed, [job.round], once, ["network", self.number]))
+        found = drawn(self.trainer.network.drops, rngs, filled.tolist(), width)
         return [mask.to(self.labels.device, self.trainer.dtype) for mask in found]
 
     def _batches(self) -> Iterator[tuple[Any, ...]]:
