@@ -52,11 +52,14 @@ def jsonable(value: Any) -> Any:
     return value
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=jsonable)
+
+
 def _line(value: Mapping[str, Any]) -> str:
     """Write a value as one line of JSON."""
     try:
         # Mostly there is nothing undefined in it, and no need to go through it first.
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=jsonable)
+        text = _ENCODER.encode(value)
     except (TypeError, ValueError):
         text = json.dumps(jsonable(value), ensure_ascii=False)
     return text + "\n"
@@ -151,8 +154,8 @@ class RunDirectory:
             (self.rounds, record),
             (self.timing, {"round": record["round"], "seconds": seconds}),
         ):
-            with self.writing(), path.open("a", encoding="utf-8") as file:
-                file.write(_line(line))
+            with self.writing(), path.open("ab") as file:
+                file.write(_line(line).encode())
 
     def load_rounds(self) -> list[dict[str, Any]]:
         """Return all complete records of the log."""

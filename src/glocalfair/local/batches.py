@@ -56,13 +56,16 @@ def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Iterable[
     counts = epochs * per_epoch
     step, client = np.nonzero(counts > np.arange(counts.max())[:, None])
     width = min(batch, max(rows))
-    ready, whole = iter(generators), np.arange(width)
+    ready, whole = iter(generators), np.arange(held.max())
     # Client by client at first: an epoch's rows lie in a row there, and only its last batch is not full.
     dealt, at = np.zeros(len(client) * width, dtype=np.int64), 0
     for n, batches in zip(rows, per_epoch.tolist(), strict=True):
-        random = None if n <= batch else next(ready)
+        random = next(ready) if n > batch else None
         for _ in range(epochs):
-            dealt[at : at + n] = whole[:n] if random is None else random.permutation(n)
+            epoch = dealt[at : at + n]
+            epoch[:] = whole[:n]
+            if random is not None:
+                random.shuffle(epoch)
             at += batches * width
     position = dealt.reshape(-1, width)[(np.cumsum(counts) - counts)[client] + step]
     # Padding repeats a row of the client's own: what is not finite must not reach the others.
