@@ -20,7 +20,7 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
 def full(cases: Sequence[Case]) -> dict[str, Part]:
-    """All of it: about three quarters of an hour on two idle cores."""
+    """All of it: half an hour to an hour on two cores."""
     return {
         "rounds": lambda: rounds.lines(cases, 16, 5, flower=True),
         "cost": lambda: cost.lines(30, 2000, 3, many=True),
