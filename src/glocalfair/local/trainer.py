@@ -302,8 +302,8 @@ class _StageRun:
             lr = settings.lr * torch.tensor(scales, dtype=dtype).unsqueeze(1)
         self.optimiser = Optimiser(settings, lr, again)
         self._moving = self.theta, self.extra
-        self.proximal = torch.tensor([stage.proximal for stage in stages], dtype=dtype).unsqueeze(1)
-        self.has_proximal = bool((self.proximal != 0).any())
+        pulls = [stage.proximal for stage in stages]
+        self.proximal = torch.tensor(pulls, dtype=dtype).unsqueeze(1) if any(pulls) else None
         self.players: Players | None = None
         self.scale: torch.Tensor | None = None
         if stages[0].game is not None:
@@ -401,7 +401,7 @@ class _StageRun:
         if self.players is not None and scale is not None:
             slope = self.players.play(slope, logits, probability, rows, scale)
         grad = pullback(slope)
-        if self.has_proximal:
+        if self.proximal is not None:
             grad += self.proximal[:active] * (theta - self.anchor[:active])
         self.optimiser.step(theta, grad)
         if self.players is not None:
