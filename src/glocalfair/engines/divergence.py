@@ -21,10 +21,12 @@ def mean_loss(losses: Mapping[str, float], examples: Mapping[str, int]) -> float
 
     >>> mean_loss({"a": 1.0, "b": 2.0, "c": float("nan")}, {"a": 3, "b": 1, "c": 9})
     1.25
+    >>> mean_loss({"a": 1e308, "b": 1e308}, {"a": 3, "b": 1})
+    inf
     """
     finite = [(loss, examples[name]) for name, loss in losses.items() if math.isfinite(loss)]
     # In a round, numpy would take several times as long for a few numbers.
-    return math.fsum(loss * rows for loss, rows in finite) / sum(rows for _, rows in finite) if finite else math.nan
+    return sum(loss * rows for loss, rows in finite) / sum(rows for _, rows in finite) if finite else math.nan
 
 
 def divergence(
