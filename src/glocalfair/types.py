@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from glocalfair.errors import invalid
+
 if TYPE_CHECKING:
     from glocalfair.local.game import Game
 
@@ -155,6 +157,25 @@ class ClientData:
     def __len__(self) -> int:
         return len(self.y)
 
+    @cached_property
+    def cells(self) -> Ints:
+        """Where each row counts in a table by label and column: as one of everybody, and in each attribute.
+
+        ``[1 + attributes, rows]``; the columns are everybody and the values of the attributes, and those of label 1
+        follow those of label 0.
+        """
+        cells = np.zeros((1 + len(self.attributes), len(self.y)), dtype=np.int32)
+        first = 1
+        for own, attribute, codes in zip(cells[1:], self.attributes, self.groups.T, strict=True):
+            if len(codes) and not 0 <= codes.min() <= codes.max() < len(attribute.values):
+                rule = f"codes from 0 to {len(attribute.values) - 1} for '{attribute.name}'"
+                raise invalid("groups", rule, (int(codes.min()), int(codes.max())))
+            own[:] = codes  # whatever the codes are in
+            own += first
+            first += len(attribute.values)
+        cells += first * (self.y == 1)
+        return cells
+
 
 @dataclass(frozen=True, eq=False)
 class ClientInfo:
@@ -265,7 +286,7 @@ class Stage:
     proximal: float = 0.0
     epochs: int | None = None
     game: Game | None = None
-    notes: Mapping[str, Value] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 LocalPlan = tuple[Stage, ...]
@@ -278,7 +299,7 @@ class Trained:
     weights: tuple[Floats, ...]
     loss: float
     steps: int
-    game: Mapping[str, Value] = field(default_factory=dict)
+    game: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,6 +60,8 @@ def _sorting(models: Sequence[Floats], points: int, origin: Floats | None) -> li
     # One alone may be large: no copy.
     stacked = np.stack(models) if len(models) > 1 else models[0][None]
     ordered = sorted_magnitudes(stacked if origin is None else stacked - origin)
+    if ordered.size <= _CHUNK:
+        ordered = ordered.astype(np.float64)  # once for both
     return list(zip(_ginis(ordered).tolist(), lorenz(ordered, points), strict=True))
 
 
@@ -89,11 +91,11 @@ def _ginis(ordered: Floats) -> Floats:
     total, ranked = np.zeros(models), np.zeros(models)
     # Chunks keep the float64 copies small, whatever the size of the model.
     for start in range(0, size, _CHUNK):
-        part = ordered[:, start : start + _CHUNK].astype(np.float64)
+        part = ordered[:, start : start + _CHUNK].astype(np.float64, copy=False)
         rank = np.arange(2 * start + 1 - size, 2 * (start + part.shape[1]) - size, 2, dtype=np.float64)
         total += part.sum(1)
         # One product for each: the product with a matrix would be rounded by the number of its rows.
-        ranked += [rank @ row for row in part]
+        ranked += np.vecdot(part, rank)
     values: Floats = np.divide(ranked, size * total, out=np.zeros(models), where=total > 0)
     return values
 

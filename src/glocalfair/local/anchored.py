@@ -21,7 +21,6 @@ from math import prod
 
 import numpy as np
 
-from glocalfair.errors import invalid
 from glocalfair.local.constraints import Constraint, column_names
 from glocalfair.types import Attribute, ClientData, Floats, Ints
 
@@ -89,26 +88,10 @@ def counted(data: Sequence[ClientData], logits: Sequence[Floats]) -> Counted:
     shape = len(data), 2, 1 + len(column_names(data[0].attributes))
     rows = [len(each) for each in logits]
     client = np.repeat(np.arange(shape[0]) * (2 * shape[2]), rows)
-    cells = _cells(data) + client
+    cells = np.concatenate([each.cells for each in data], 1) + client
     found = np.bincount((2 * cells + (np.concatenate(logits) > 0)).ravel(), minlength=2 * prod(shape))
     table = found.reshape(*shape, 2).astype(float)
     return Counted(table.sum(3), table[..., 1], cells, rows)
-
-
-def _cells(data: Sequence[ClientData]) -> Ints:
-    """Say where each row counts in its client's table: as one of everybody, and in each attribute."""
-    y, groups = np.concatenate([d.y for d in data]), np.concatenate([d.groups for d in data])
-    cells = np.zeros((1 + groups.shape[1], len(y)), dtype=np.int64)
-    first = 1
-    for own, attribute, codes in zip(cells[1:], data[0].attributes, groups.T, strict=True):
-        if len(codes) and not 0 <= codes.min() <= codes.max() < len(attribute.values):
-            rule = f"codes from 0 to {len(attribute.values) - 1} for '{attribute.name}'"
-            raise invalid("groups", rule, (int(codes.min()), int(codes.max())))
-        own[:] = codes  # in 64 bits, whatever the codes are in
-        own += first
-        first += len(attribute.values)
-    cells += first * (y == 1)
-    return cells
 
 
 @dataclass(frozen=True, eq=False)

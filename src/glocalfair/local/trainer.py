@@ -23,6 +23,7 @@ from glocalfair.local.dropout import drawn
 from glocalfair.local.game import Players
 from glocalfair.local.network import Network
 from glocalfair.local.optimiser import Optimiser
+from glocalfair.memory import LINE
 from glocalfair.rng import generator, generators
 from glocalfair.types import Floats, Ints, LocalPlan, Stage, Trained, TrainingSettings
 from glocalfair.vision.augment import augmented
@@ -61,6 +62,13 @@ class Rows:
             x = x.to(self.y.device)
         return x if x.is_floating_point() else x.to(self.y.dtype).div_(127.5).sub_(1)
 
+    def shown(self, rows: Ints) -> torch.Tensor:
+        """Return inputs that are not to be written to: rows that lie side by side are not copied."""
+        as_they_are = self.x.dim() == 2 and self.x.dtype == self.y.dtype and self.x.device == self.y.device
+        if as_they_are and len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
+            return self.x[int(rows[0]) : int(rows[-1]) + 1]
+        return self.inputs(torch.as_tensor(rows))
+
 
 def rows_of(
     x: np.ndarray[Any, Any],
@@ -75,8 +83,12 @@ def rows_of(
     columns = [np.ones((len(y), 1))] + [
         np.asarray(groups[:, [a]] == np.arange(count), dtype=float) for a, count in enumerate(values)
     ]
+    if inputs.is_floating_point():
+        inputs = inputs.to(dtype)
+        # See `aligned`: some rows are used where they lie.
+        inputs = inputs.clone() if inputs.data_ptr() % LINE else inputs
     return Rows(
-        x=inputs.to(dtype) if inputs.is_floating_point() else inputs,
+        x=inputs,
         y=torch.as_tensor(y).to(dtype).to(device or "cpu"),
         members=torch.as_tensor(np.concatenate(columns, 1)).to(dtype).to(device or "cpu"),
     )
@@ -139,7 +151,10 @@ class Trainer:
         flat = [torch.as_tensor(m, dtype=self.dtype, device=self.rows.y.device).unsqueeze(0) for m in models]
         result = torch.empty(len(models), len(rows), dtype=self.dtype)
         for start in range(0, len(rows), self.chunk):
-            x = self.rows.inputs(torch.as_tensor(rows[start : start + self.chunk])).unsqueeze(0)
+            part = rows[start : start + self.chunk]
+            # Only what is known to leave its input alone is shown the rows themselves.
+            known = self.network.by_hand
+            x = (self.rows.shown(part) if known else self.rows.inputs(torch.as_tensor(part))).unsqueeze(0)
             for each, weights in zip(result, flat, strict=True):
                 each[start : start + self.chunk] = self.network.logits(weights, x)[0]
         return result.numpy()

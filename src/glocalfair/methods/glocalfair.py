@@ -46,6 +46,7 @@ from glocalfair.types import (
 RATES = ("fnr", "fpr", "positive_rate")
 FADE = 0.5
 ONE_GROUP = "(on a client with one group they are that group's)"
+NOTES = "pressures", "totals", "overall", "constraints"
 OVERRIDABLE = ("constraints", "tau_fnr", "tau_fpr", "tau_positive_rate", "mode")
 
 
@@ -305,11 +306,10 @@ class GLocalFair(Method):
         multipliers = np.stack([anchored.multipliers(c, pressure, counts) for c, pressure in forces], 1)
         groups = product(constraints, column_names(data[0].attributes))
         names, tau = zip(*((f"{c.rate}({attribute}={value})", c.tau) for c, (attribute, value) in groups), strict=True)
-        shared: dict[str, Value] = {"names": np.array(names), "tau": np.array(tau)}
-        keys = "pressures", "violations", "multipliers", "totals", "overall"
-        own = zip(pressures, violations, multipliers, totals, overall, strict=True)
-        notes = (shared | dict(zip(keys, values, strict=True)) for values in own)
-        return [Stage(probability_coefficient=tilt, notes=told) for tilt, told in zip(tilts, notes, strict=True)]
+        flat = (each.reshape(len(data), -1).tolist() for each in (violations, multipliers))
+        told = (_told(zip(names, tau, *own, strict=True)) for own in zip(*flat, strict=True))
+        own = zip(tilts, pressures, totals, overall, told, strict=True)
+        return [Stage(probability_coefficient=t, notes=dict(zip(NOTES, rest, strict=True))) for t, *rest in own]
 
     def _dual(self, rounds: int) -> DualSettings:
         decay = min(0.2, (12 / max(rounds, 1)) ** 2) if self.dual_decay is None else self.dual_decay
@@ -361,7 +361,11 @@ class GLocalFair(Method):
         if self.gini_by == "client":
             payload["gini"], _ = self._inequality([trained.weights[-1]], received.weights, received.trainable)[0]
         update = ClientUpdate(data.name, trained.weights[-1], len(data), payload)
-        return update, kept, {"constraints": _told(trained.game, notes)}
+        told = notes.get("constraints", [])
+        if trained.game:
+            played = (trained.game[key].tolist() for key in ("tau", "violation", "multiplier"))
+            told = _told(zip(trained.game["names"], *played, strict=True), all_of_them=True)
+        return update, kept, {"constraints": told}
 
     # ------------------------------------------------------------------------------------------ server
 
@@ -461,17 +465,15 @@ def _rates(totals: Floats) -> Floats:
     return rates
 
 
-def _told(game: Mapping[str, Any], notes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """List for each constraint: requested τ, violation on validation data (positive = violated), λ."""
-    rows: Iterable[tuple[Any, ...]] = ()
-    if game:
-        rows = zip(game["names"], *(game[key].tolist() for key in ("tau", "violation", "multiplier")), strict=True)
-    elif "names" in notes:
-        columns = (notes[key].ravel().tolist() for key in ("names", "tau", "violations", "multipliers"))
-        # Of a group that the client does not hold there is nothing to tell.
-        rows = (row for row in zip(*columns, strict=True) if row[3] != 0 or not isnan(row[2]))
+def _told(rows: Iterable[tuple[str, float, float, float]], all_of_them: bool = False) -> list[dict[str, Any]]:
+    """List for each constraint: requested τ, violation on validation data (positive = violated), λ.
+
+    Of a group that the client does not hold there is nothing to tell.
+    """
     return [
-        {"name": name, "tau": tau, "violation": None if isnan(v) else v, "multiplier": m} for name, tau, v, m in rows
+        {"name": name, "tau": tau, "violation": None if isnan(v) else v, "multiplier": m}
+        for name, tau, v, m in rows
+        if all_of_them or m != 0 or not isnan(v)
     ]
 
 
