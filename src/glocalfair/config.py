@@ -110,8 +110,8 @@ class RunConfig:
     evaluate_clients: bool = True
     """Whether methods that look at client models (Gini) get each one's own EOD logged too."""
     evaluate_clients_every: int = 0
-    """After how many rounds; 0 = so seldom that it takes half as long as a look at the rows that clients train on:
-    every third round for eight clients. The last round is always among them."""
+    """After how many rounds; 0 = so seldom that it takes a quarter of a look at the rows that clients train on:
+    every fifth round for eight clients. The last round is always among them."""
     device: str = "auto"
     """``"cpu"``, ``"cuda"``, ``"cuda:1"`` …; ``"auto"`` trains picture models on a GPU if there is one."""
 

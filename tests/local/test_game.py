@@ -26,8 +26,8 @@ def test_violation_on_the_whole_batch_is_the_true_violation_and_moves_lambda() -
     players, ours, rows = player(Game((FNR(0.1), FPR(0.1)), ATTRIBUTES, dual_lr=0.3))
     logits = torch.tensor(np.random.default_rng(2).normal(size=(1, 60)))
     y = ours.rows.y[rows]
-    zero, scale = torch.zeros(1, 60, dtype=torch.float64), torch.ones(1, 60, dtype=torch.float64)
-    slope = players.play(zero, logits, torch.sigmoid(logits), rows, scale)
+    zero = torch.zeros(1, 60, dtype=torch.float64)
+    slope = players.play(zero, logits, torch.sigmoid(logits), ours.rows.cells[rows])
     assert (slope == 0).all(), "λ is 0 in the first step, so the θ-player sees no constraint"
     positive, accepted = (y[0] == 1).numpy(), (logits[0] > 0).numpy()
     women = (ours.rows.members[rows[0], 1] == 1).numpy()
@@ -53,8 +53,8 @@ def test_slope_is_the_gradient_of_the_proxy_lagrangian() -> None:
             above, below = torch.relu(1 + logits), torch.relu(1 - logits)
             value = (each.clamp(min=0) * above + each + (-each).clamp(min=0) * below - each.clamp(min=0)).sum(1)
         (multiplier[0] * value).sum().backward()
-        zero, scale = torch.zeros(1, 60, dtype=torch.float64), torch.ones(1, 60, dtype=torch.float64)
-        slope = players.play(zero, logits.detach(), torch.sigmoid(logits).detach(), rows, scale)
+        zero = torch.zeros(1, 60, dtype=torch.float64)
+        slope = players.play(zero, logits.detach(), torch.sigmoid(logits).detach(), ours.rows.cells[rows])
         np.testing.assert_allclose(slope, logits.grad, atol=1e-12)
 
 
@@ -121,11 +121,11 @@ def test_constraints_reduce_a_planted_gap() -> None:
 
 
 def test_a_game_without_constraints_is_plain_training() -> None:
-    players, _, rows = player(Game((), ATTRIBUTES))
+    players, ours, rows = player(Game((), ATTRIBUTES))
     slope = torch.randn(1, 60, dtype=torch.float64)
     logits = torch.randn(1, 60, dtype=torch.float64)
-    scale = torch.ones(1, 60, dtype=torch.float64)
-    torch.testing.assert_close(players.play(slope.clone(), logits, torch.sigmoid(logits), rows, scale), slope)
+    played = players.play(slope.clone(), logits, torch.sigmoid(logits), ours.rows.cells[rows])
+    torch.testing.assert_close(played, slope)
 
 
 def test_held_out_rows_lie_beside_those_of_clients_with_about_as_many() -> None:

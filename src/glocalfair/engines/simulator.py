@@ -332,7 +332,7 @@ class Simulator:
     @cached_property
     def _watches_every(self) -> int:
         trained = sum(len(client.train) for client in self.clients.values())
-        return self.run.evaluate_clients_every or ceil(2 * len(self.validation) * len(self.clients) / trained)
+        return self.run.evaluate_clients_every or ceil(4 * len(self.validation) * len(self.clients) / trained)
 
     def finished(self, state: SimulationState) -> bool:
         """Whether the run is over: all rounds done, stopped early, or diverged."""

@@ -101,16 +101,20 @@ class Players:
         self.additive = self.game.update == "additive"
         self.matrix = dual.initial_matrix(clients, m, self.additive, dtype)
         self.multiplier = torch.zeros(clients, m, dtype=dtype)
-        # What belongs to those who still train, the first ones.
-        seen = torch.zeros(clients, m, dtype=dtype)
-        self._playing: tuple[torch.Tensor, ...] = self.coefficient, self.offset, seen, self.multiplier
+        # What belongs to those who still train, the first ones: with an axis more, as products want it.
+        seen = torch.zeros(clients, 1, self.coefficient.shape[2], dtype=dtype)
+        self._playing: tuple[torch.Tensor, ...] = (
+            self.coefficient, self.coefficient.mT, self.offset.unsqueeze(1), seen, self.multiplier.unsqueeze(1),
+        )  # fmt: skip
         self.steps = 0
-        # Marks follow each client's own steps, so that it keeps the same iterates whoever trains beside it.
-        self.marks: dict[int, list[tuple[int, Ints]]] = {}
+        # Marks follow each client's own steps, so that it keeps the same iterates whoever trains beside it. Clients
+        # are sorted by their steps, so those who are marked together stand side by side.
+        assert (np.diff(steps) <= 0).all(), steps
+        self.marks: dict[int, list[tuple[int, slice]]] = {}
         for slot in range(1, self.game.snapshots + 1):
             last = -(-slot * steps // self.game.snapshots) - 1
-            for step in np.unique(last).tolist():
-                self.marks.setdefault(step, []).append((slot, np.flatnonzero(last == step)))
+            for step, first, count in zip(*np.unique(-last, return_index=True, return_counts=True), strict=True):
+                self.marks.setdefault(-int(step), []).append((slot, slice(int(first), int(first + count))))
         self.thetas: list[torch.Tensor] = []
         self.objective = torch.ones(clients, dtype=dtype)
         self.objectives = np.ones((self.game.snapshots + 1, clients))
@@ -120,9 +124,9 @@ class Players:
     def _compile(self, rows: Sequence[Ints]) -> list[Compiled]:
         """Compile each client's constraints for some of its rows: those with the same constraints together."""
         numbers = torch.as_tensor(np.concatenate(rows), device=self.rows.cells.device)
-        cells = self.rows.cells.index_select(0, numbers).cpu().double()
-        client = torch.as_tensor(np.repeat(np.arange(len(rows)), [len(r) for r in rows]), device=cells.device)
-        counted = cells.new_zeros(len(rows), cells.shape[1]).index_add_(0, client, cells).view(len(rows), 2, -1).numpy()
+        cells = self.rows.cells.index_select(0, numbers).cpu().numpy()
+        starts = np.cumsum([0, *map(len, rows[:-1])])
+        counted = np.add.reduceat(cells, starts, axis=0, dtype=np.float64).reshape(len(rows), 2, -1)
         alike: dict[tuple[tuple[Constraint, ...], bool], list[int]] = {}
         for k, game in enumerate(self.games):
             alike.setdefault((tuple(game.constraints), game.references is None), []).append(k)
@@ -141,54 +145,52 @@ class Players:
         self.thetas = [torch.cat([theta, extra], 1) for _ in range(self.game.snapshots + 1)]
 
     def play(
-        self,
-        slope: torch.Tensor,
-        logits: torch.Tensor,
-        probability: torch.Tensor,
-        rows: torch.Tensor,
-        scale: torch.Tensor,
+        self, slope: torch.Tensor, logits: torch.Tensor, probability: torch.Tensor, cells: torch.Tensor
     ) -> torch.Tensor:
         """Return d loss / d logits with the constraints' part and move λ; both players use the same iterate.
 
-        `scale` is the client's size over the size of the batch, 0 on padding. `slope` is changed.
+        `cells` are those of `Rows.cells` times the client's size over the size of the batch, 0 on padding:
+        ``[clients, batch, cells]``. `slope` is changed.
         """
-        active = rows.shape[0]
-        cells = self._cells(rows)
-        if self._playing[0].shape[0] != active:
-            self._playing = tuple(each[:active] for each in self._playing)
-        coefficient, offset, seen, multiplier = self._playing
-        violation = self._smooth(seen, _violation(coefficient, offset, (logits > 0) * scale, cells))
+        if self._playing[0].shape[0] != cells.shape[0]:
+            self._playing = tuple(each[: cells.shape[0]] for each in self._playing)
+        coefficient, transposed, offset, seen, multiplier = self._playing
+        # 1 for who is accepted; a comparison, which gives truth values first, takes twice as long.
+        accepted = logits.sign().clamp_(min=0).unsqueeze(1)
+        correction = self._smooth(seen, torch.bmm(accepted, cells))
+        violation = torch.baddbmm(offset, seen, transposed, alpha=correction)
         objective: torch.Tensor | None = None
         if self.game.solver != "lagrangian":
-            objective, multiplier = dual.stationary(self.matrix[:active]).tensor_split([1], 1)
+            objective, multiplier = dual.stationary(self.matrix[: len(cells)]).unsqueeze(1).tensor_split([1], 2)
         if self.game.proxy == "sigmoid":
-            combined = torch.bmm(multiplier.unsqueeze(1), coefficient)
-            tilt = torch.bmm(cells, combined.mT).squeeze(2)
+            tilt = torch.bmm(cells, torch.bmm(multiplier, coefficient).mT).squeeze(2)
             if self.game.clip is not None:
-                limit = self.game.clip / self.size[:active]
+                everybody = cells.unflatten(2, (2, -1))[..., 0].sum(2)
+                limit = everybody * (self.game.clip / self.size[: len(cells)])
                 tilt = torch.maximum(torch.minimum(tilt, limit), -limit)
-            # scale · tilt · p · (1 − p)
-            extra: torch.Tensor = torch.ops.aten.sigmoid_backward.default(tilt.mul_(scale), probability)
+            # tilt · p · (1 − p)
+            extra: torch.Tensor = torch.ops.aten.sigmoid_backward.default(tilt, probability)
         else:
             each = torch.bmm(coefficient, cells.mT)
-            up = torch.einsum("km,kmb->kb", multiplier, each.clamp(min=0))
-            down = torch.einsum("km,kmb->kb", multiplier, each.clamp(max=0))
-            extra = scale * (up * (logits > -1) + down * (logits < 1))
+            up = torch.bmm(multiplier, each.clamp(min=0)).squeeze(1)
+            down = torch.bmm(multiplier, each.clamp(max=0)).squeeze(1)
+            extra = up * (logits > -1) + down * (logits < 1)
         if objective is None:
             multiplier.copy_(dual.ascend(multiplier, violation, self.game.dual_lr, self.game.dual_radius))
             return slope.add_(extra)
-        self._swap(violation, objective, multiplier)
+        objective = objective.squeeze(1)
+        self._swap(violation.squeeze(1), objective, multiplier.squeeze(1))
         return slope.mul_(objective).add_(extra)
 
-    def _cells(self, rows: torch.Tensor) -> torch.Tensor:
-        """Return which cell of the table (label, column) each row belongs to: ``[clients, batch, cells]``."""
-        return self.rows.cells.index_select(0, rows.flatten()).view(*rows.shape, -1)
+    def _smooth(self, seen: torch.Tensor, table: torch.Tensor) -> float:
+        """Average what the λ-player sees; return the correction for the start at 0: the first step sees its own batch.
 
-    def _smooth(self, seen: torch.Tensor, violation: torch.Tensor) -> torch.Tensor:
-        """Average what the λ-player sees; corrected for the start at 0, so the first step sees its own batch."""
+        A violation is the same function of a mean table as of each, so tables are averaged.
+        """
         self.steps += 1
         forget = 1 - 2 / (self.game.window + 1)
-        return seen.lerp_(violation, 1 - forget) / (1 - forget**self.steps)
+        seen.lerp_(table, 1 - forget)
+        return float(1 / (1 - forget**self.steps))
 
     def _swap(self, violation: torch.Tensor, objective: torch.Tensor, multiplier: torch.Tensor) -> None:
         """Move the matrix of the proxy-Lagrangian."""
@@ -210,7 +212,9 @@ class Players:
             norm = theta[:active].norm(dim=1, keepdim=True)
             theta[:active] *= (self.game.theta_radius / norm).clamp(max=1)
         for slot, who in self.marks.get(step, ()):
-            self.thetas[slot][who] = torch.cat([theta[who], extra[who]], 1)
+            kept = self.thetas[slot][who]
+            kept[:, : theta.shape[1]] = theta[who]
+            kept[:, theta.shape[1] :] = extra[who]
             self.objectives[slot, who] = self.objective[who].cpu().numpy()
 
     def _judge(self) -> Floats:
@@ -219,14 +223,16 @@ class Players:
         for who, rows, weight in self.held_out:
             held = torch.as_tensor(weight, dtype=self.rows.y.dtype)
             numbers = torch.as_tensor(rows)
-            x, y, cells = self.rows.inputs(numbers), self.rows.y[numbers], self._cells(numbers)
-            for slot, theta in enumerate(self.thetas):
-                logits = self.network.logits(theta[who], x)
-                loss = held * (torch.nn.functional.softplus(logits) - y * logits)
-                present = ((held > 0) & (logits > 0)).to(logits.dtype)
-                violation = _violation(self.check_coefficient[who], self.check_offset[who], present, cells)
-                self.violations[slot, who] = violation.cpu().numpy()
-                losses[slot, who] = loss.sum(1).cpu().numpy()
+            x, y = self.rows.inputs(numbers), self.rows.y[numbers]
+            cells = self.rows.cells.index_select(0, numbers.flatten()).view(*numbers.shape, -1)
+            logits = torch.stack([self.network.logits(theta[who], x) for theta in self.thetas])
+            loss = held * (torch.nn.functional.softplus(logits) - y * logits)
+            losses[:, who] = loss.sum(2).cpu().numpy()
+            present = ((held > 0) & (logits > 0)).to(logits.dtype)
+            table = torch.bmm(present.transpose(0, 1), cells)
+            coefficient, offset = self.check_coefficient[who], self.check_offset[who]
+            violation = torch.baddbmm(offset.unsqueeze(1), table, coefficient.mT)
+            self.violations[:, who] = violation.transpose(0, 1).cpu().numpy()
         return losses
 
     def choose(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
@@ -259,14 +265,6 @@ class Players:
                 }
             )
         return results
-
-
-def _violation(
-    coefficient: torch.Tensor, offset: torch.Tensor, predicted: torch.Tensor, cells: torch.Tensor
-) -> torch.Tensor:
-    """Return g ``[clients, constraints]`` from weighted positive predictions ``[clients, batch]``."""
-    table = torch.bmm(predicted.unsqueeze(1), cells)
-    return torch.baddbmm(offset.unsqueeze(1), table, coefficient.mT).squeeze(1)
 
 
 def _padded(rows: Sequence[Ints]) -> list[tuple[Ints, Ints, Floats]]:

@@ -320,7 +320,7 @@ class _StageRun:
         pulls = [stage.proximal for stage in stages]
         self.proximal = torch.tensor(pulls, dtype=dtype).unsqueeze(1) if any(pulls) else None
         self.players: Players | None = None
-        self.scale: torch.Tensor | None = None
+        self.cells: torch.Tensor | None = None
         if stages[0].game is not None:
             self.players = Players(
                 [stage.game for stage in stages if stage.game is not None],
@@ -331,7 +331,9 @@ class _StageRun:
                 steps=self.plan.steps,
                 generators=[generator(job.seed, job.round, job.client, "iterate") for job in jobs],
             )
-            self.scale = mean * self.players.size[torch.as_tensor(self.plan.client)]
+            scale = mean * self.players.size[torch.as_tensor(self.plan.client)]
+            cells = trainer.rows.cells.index_select(0, self.rows.flatten())
+            self.cells = cells.view(*self.rows.shape, cells.shape[1]).mul_(scale.unsqueeze(2))
 
     @torch.no_grad()
     def execute(self) -> torch.Tensor:
@@ -382,7 +384,7 @@ class _StageRun:
 
     def _batches(self) -> Iterator[tuple[Any, ...]]:
         """Yield what `_step` takes, of each step."""
-        values = [self.rows, self.labels, self.logits, self.pull, self.tilt, self.scale, self.filled]
+        values = [self.rows, self.labels, self.logits, self.pull, self.tilt, self.cells, self.filled]
         cut = [[None] * len(self.plan.active) if v is None else v.split(self.plan.active) for v in values]
         for step, parts in enumerate(zip(*cut, strict=True)):
             if self.trainer.together:
@@ -400,7 +402,7 @@ class _StageRun:
         seen: torch.Tensor,
         pull: torch.Tensor,
         tilt: torch.Tensor | None,
-        scale: torch.Tensor | None,
+        cells: torch.Tensor | None,
         filled: torch.Tensor | None,
     ) -> None:
         active, width = rows.shape
@@ -413,8 +415,8 @@ class _StageRun:
         seen.copy_(logits)
         probability = torch.sigmoid(logits)
         slope = (probability - y).mul_(pull if tilt is None else torch.addcmul(pull, tilt, probability, value=-1))
-        if self.players is not None and scale is not None:
-            slope = self.players.play(slope, logits, probability, rows, scale)
+        if self.players is not None and cells is not None:
+            slope = self.players.play(slope, logits, probability, cells)
         grad = pullback(slope)
         if self.proximal is not None:
             grad += self.proximal[:active] * (theta - self.anchor[:active])
