@@ -80,7 +80,7 @@ class Simulator:
             cohort=self.run.cohort,
             workers=self.run.workers,
             class_weight=(weights[0], weights[1]) if isinstance(weights, tuple) else weights,
-            chunk=4096 if f.x.ndim == 2 else 64,
+            chunk=2048 if f.x.ndim == 2 else 64,
         )
 
     @property

@@ -132,7 +132,14 @@ class MLPNetwork:
 
     def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """See `Network.logits`."""
-        return self._activations(flat, x)[0]
+        if len(flat) > 1:
+            return self._activations(flat, x)[0]
+        # One model on many rows: a product of two matrices takes a tenth less than a batch of one product.
+        *hidden, (last, _, last_bias) = self._layers(flat)
+        shown = x[0]
+        for _, transposed, bias in hidden:
+            shown = torch.addmm(bias[0], shown, transposed[0]).relu_()
+        return torch.addmm(last_bias[0], last[0], shown.mT)
 
 
 class ModuleNetwork:

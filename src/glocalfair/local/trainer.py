@@ -126,7 +126,7 @@ class Trainer:
     cohort: int = 128
     workers: int = 1
     class_weight: tuple[float, float] | str | None = None
-    chunk: int = 4096
+    chunk: int = 2048
     """How many rows are evaluated at a time: what stays in the cache is done sooner."""
 
     @property
