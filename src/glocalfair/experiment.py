@@ -18,7 +18,7 @@ from glocalfair.bundle import NAME as BUNDLE
 from glocalfair.bundle import Bundle, preprocessing
 from glocalfair.config import Config
 from glocalfair.data.encoder import Encoder
-from glocalfair.data.federation import build
+from glocalfair.data.federation import arranged, build
 from glocalfair.data.frame.schema import FrameSchema
 from glocalfair.data.holdings import who_holds_what
 from glocalfair.data.images.listing import notices as picture_notices
@@ -67,6 +67,7 @@ class Experiment:
         cls, config: Config, federation: Federation | None = None, factory: models.Factory | None = None
     ) -> Experiment:
         """Build federation, model and method; a federation and a function that makes the model may also be given."""
+        given = federation
         method = make_method(config.method["name"], {k: v for k, v in config.method.items() if k != "name"})
         if federation is None:
             options = {k: v for k, v in config.data.items() if k != "name"}
@@ -79,13 +80,15 @@ class Experiment:
         if notices:
             federation = dataclasses.replace(federation, about={**federation.about, "notices": notices})
         net = network(module)
-        simulator = Simulator(federation, net, method, config.train, config.run, config.server, config.privacy)
+        held = arranged(federation)
+        simulator = Simulator(held, net, method, config.train, config.run, config.server, config.privacy)
         privacy.check(config.privacy, method, net.layout.statistics, config.train.early_stopping)
         simulator.epsilon(1)  # the accountant must be there before the first round, not after it
         initial = net.layout.flatten(module).cpu().numpy()
         if config.model.warm_start:
             initial = _warm_start(Path(config.model.warm_start), simulator)
-        return cls(config, federation, simulator, initial, module)
+        # Who gave a federation knows its rows by their numbers; else there is no need to keep two.
+        return cls(config, held if given is None else federation, simulator, initial, module)
 
     def run(
         self,

@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glocalfair.config import build as configuration
 from glocalfair.data import PARTITIONS, PartitionSpec, SplitSpec, build, load, who_holds_what
+from glocalfair.data.federation import arranged
 from glocalfair.errors import GlocalfairError
+from glocalfair.experiment import Experiment
+from glocalfair.types import Attribute, Client, Federation
 
 ROOT = Path(__file__).parents[2]
 DATA = load("synthetic", rows=1_200, clients=7, size_exponent=1.0, attributes=2, values=3)
@@ -45,6 +49,55 @@ def test_equal_seeds_equal_federations():
         np.testing.assert_array_equal(mine.train, its.train)
     assert not np.array_equal(one.test, other.test)
     assert not np.array_equal(one.clients[0].train, other.clients[0].train)
+
+
+def drawn_by_hand(dtype=np.float32):
+    """Rows that lie anywhere; who holds nothing in a part has none, and the last twenty rows are nobody's."""
+    rng = np.random.default_rng(0)
+    *held, tested, _ = np.split(rng.permutation(100), [30, 33, 33, 50, 60, 61, 80])
+    clients = (Client("a", *held[:3]), Client("b", *held[3:]))
+    groups = rng.integers(0, 3, (100, 2))
+    attributes = (Attribute("u", ("x", "y", "z")), Attribute("v", ("x", "y", "z")))
+    x, y = rng.normal(size=(100, 5)).astype(dtype), rng.integers(0, 2, 100)
+    return Federation("own", x, y, groups, attributes, clients, tested, unused=20)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_laid_out_as_they_are_used(dtype):
+    given = drawn_by_hand(dtype)
+    laid = arranged(given)
+    pairs = [
+        (getattr(before, part), getattr(after, part))
+        for part in ("train", "validation", "test")
+        for before, after in zip(given.clients, laid.clients, strict=True)
+    ]
+    pairs.append((given.test, laid.test))
+    for old, new in pairs:
+        for name in ("x", "y", "groups"):
+            np.testing.assert_array_equal(getattr(laid, name)[new], getattr(given, name)[old])
+    assert np.concatenate([new for _, new in pairs]).tolist() == list(range(80))
+    unused = np.setdiff1d(np.arange(100), np.concatenate([old for old, _ in pairs]))
+    np.testing.assert_array_equal(laid.x[80:], given.x[unused])
+    assert [client.name for client in laid.clients] == ["a", "b"]
+    assert laid.x.dtype == dtype and laid.x.ctypes.data % 64 == 0
+    assert arranged(laid) is laid
+
+
+def test_shared_rows_and_pictures_stay_where_they_are():
+    given = drawn_by_hand()
+    tested = dataclasses.replace(given, test=given.clients[0].train[:9])
+    pictures = dataclasses.replace(given, x=np.zeros((100, 3, 4, 4), dtype=np.uint8))
+    assert arranged(tested) is tested and arranged(pictures) is pictures
+
+
+def test_a_given_federation_keeps_its_numbers_and_trains_the_same():
+    """It must not matter to the result whether a federation was given or made from the configuration."""
+    config = configuration({"data": {"name": "synthetic", "rows": 600}, "train": {"rounds": 2}})
+    federation, _ = build(load("synthetic", rows=600), config.partition, config.split, config.run.seed)
+    given, made = Experiment.prepare(config, federation), Experiment.prepare(config)
+    assert given.federation is federation and given.simulator.federation is not federation
+    assert made.federation is made.simulator.federation, "no second copy is kept"
+    np.testing.assert_array_equal(given.complete().weights, made.complete().weights)
 
 
 def test_adult_as_in_the_paper():

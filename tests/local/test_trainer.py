@@ -221,3 +221,48 @@ def test_a_client_with_broken_rows_does_not_reach_its_cohort() -> None:
     found = Trainer(trainer(model).network, replace(rows, x=broken)).train(work, SETTINGS)
     for job, trained in zip(work, found, strict=True):
         assert np.isfinite(trained.weights[0]).all() == (job is not largest)
+
+
+class Writing(Odd):
+    """A module that changes what it is shown."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x.mul_(0.5))
+
+
+@pytest.mark.parametrize("kind", [MLP, Odd, Writing])
+def test_rows_side_by_side_are_evaluated_like_others_and_stay_as_they_are(kind: type[nn.Module]) -> None:
+    model = module(kind)
+    ours, weights = trainer(model, chunk=16), jobs(model, plain)[0].weights
+    before, rows = ours.rows.x.clone(), np.arange(20, 90)
+    shuffled = np.random.default_rng(0).permutation(rows)
+    straight, gathered = ours.logits(weights, rows), ours.logits(weights, shuffled)
+    np.testing.assert_allclose(straight[shuffled - 20], gathered, rtol=1e-12)
+    assert torch.equal(ours.rows.x, before)
+
+
+@pytest.mark.parametrize(
+    ("rows", "copied"), [([3, 4, 5, 6], False), ([7], False), ([], True), ([3, 5, 4, 6], True), ([3, 3, 5, 6], True)]
+)
+def test_only_rows_side_by_side_are_not_copied(rows: list[int], copied: bool) -> None:
+    held = trainer(module()).rows
+    shown = held.shown(np.array(rows, dtype=np.int64))
+    assert torch.equal(shown, held.x[rows])
+    inside = held.x.data_ptr() <= shown.data_ptr() < held.x.data_ptr() + held.x.nbytes
+    assert inside == (not copied)
+
+
+def test_where_rows_begin_in_memory_changes_no_bit() -> None:
+    """The last bits of a product may depend on it, so that rows are moved if need be."""
+    model = module().float()
+    rng = np.random.default_rng(0)
+    y, room = rng.integers(0, 2, 300), np.empty(300 * 7 + 16, dtype=np.float32)
+    values, weights = rng.normal(size=(300, 7)), rng.normal(size=801).astype(np.float32)
+    found = []
+    for begin in range(5):
+        x = room[begin : begin + 2100].reshape(300, 7)
+        x[:] = values
+        ours = Trainer(network(model), rows_of(x, y, np.zeros((300, 1), int), [1], torch.float32))
+        found.append(ours.logits(weights, np.arange(33, 290)))
+    assert all(np.array_equal(found[0], each) for each in found)
+    assert ours.rows.x.data_ptr() % 64 == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def build(dataset: Dataset, partition: PartitionSpec, split: SplitSpec, seed: in
     encoder = Encoder.fit(dataset, mine[part[mine] == TRAIN]) if dataset.images is None else None
     x: npt.NDArray[Any] | None = encoder.transform(dataset) if encoder else dataset.images
     assert x is not None
-    federation = Federation(
+    return Federation(
         name=dataset.name,
         x=x,
         y=dataset.label,
@@ -76,25 +77,27 @@ def build(dataset: Dataset, partition: PartitionSpec, split: SplitSpec, seed: in
         test=np.flatnonzero(tested),
         feature_names=encoder.names if encoder else (),
         unused=len(dataset) - len(mine) - int(tested.sum()),
-    )
-    # To fetch a picture takes little beside what is done with it.
-    return (arranged(federation) if encoder else federation), encoder
+    ), encoder
 
 
 def arranged(federation: Federation) -> Federation:
     """Lay rows out as they are used: all training parts, client by client, then the other parts, then all else.
 
     Rows that are used together lie side by side, and need not be looked for all over the memory: with a small model
-    that takes longer than what is computed with them.
+    that takes longer than what is computed with them. Pictures stay where they are: to fetch one takes little beside
+    what is done with it.
     """
     clients = federation.clients
     parts = [getattr(client, part) for part in ("train", "validation", "test") for client in clients]
     used = np.concatenate([*parts, federation.test])
     left = np.ones(len(federation.y), dtype=bool)
     left[used] = False
+    shared = left.sum() + len(used) > len(left)  # a row in two parts would have to lie in two places
+    if federation.x.ndim != 2 or shared or np.array_equal(used, np.arange(len(used))):
+        return federation
     order = np.concatenate([used, np.flatnonzero(left)])
-    ends = np.cumsum([len(part) for part in parts])
-    numbers = np.split(np.arange(len(used)), ends)
+    ends = [0, *np.cumsum([len(part) for part in parts]).tolist(), len(used)]
+    numbers = [np.arange(start, end) for start, end in pairwise(ends)]
     x = aligned(federation.x.shape, federation.x.dtype)
     np.take(federation.x, order, axis=0, out=x)
     each = zip(clients, numbers[: len(clients)], numbers[len(clients) :], numbers[2 * len(clients) :], strict=False)

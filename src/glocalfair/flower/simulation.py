@@ -135,7 +135,7 @@ def _experiment(text: str) -> Experiment:
 def _site(text: str, folder: Path, place: int) -> Site:
     ready = _experiment(text)
     client = list(ready.simulator.clients.values())[place]
-    federation = replace(ready.federation, clients=(client,))
+    federation = replace(ready.simulator.federation, clients=(client,))
     return Site(
         client.name,
         Store(folder / f"{place:05d}"),

@@ -46,7 +46,6 @@ from glocalfair.types import (
 RATES = ("fnr", "fpr", "positive_rate")
 FADE = 0.5
 ONE_GROUP = "(on a client with one group they are that group's)"
-NOTES = "pressures", "totals", "overall", "constraints"
 OVERRIDABLE = ("constraints", "tau_fnr", "tau_fpr", "tau_positive_rate", "mode")
 
 
@@ -309,7 +308,10 @@ class GLocalFair(Method):
         flat = (each.reshape(len(data), -1).tolist() for each in (violations, multipliers))
         told = (_told(zip(names, tau, *own, strict=True)) for own in zip(*flat, strict=True))
         own = zip(tilts, pressures, totals, overall, told, strict=True)
-        return [Stage(probability_coefficient=t, notes=dict(zip(NOTES, rest, strict=True))) for t, *rest in own]
+        return [
+            Stage(probability_coefficient=tilt, notes={"pressures": p, "totals": t, "overall": o, "constraints": rows})
+            for tilt, p, t, o, rows in own
+        ]
 
     def _dual(self, rounds: int) -> DualSettings:
         decay = min(0.2, (12 / max(rounds, 1)) ** 2) if self.dual_decay is None else self.dual_decay
