@@ -39,6 +39,8 @@ from glocalfair.vision.pretrained import load_pretrained
 
 _SELDOM = 1.0
 """Seconds between checkpoints, unless the user counts in rounds: to wait for the disk may take as long as a round."""
+_TWICE = 1 << 30
+"""Bytes of a table that is kept as it was given and as it is used."""
 OnRound = Callable[[Mapping[str, Any]], None]
 Engine = Callable[["Experiment", RunDirectory | None, SimulationState, OnRound | None], SimulationState]
 
@@ -57,6 +59,7 @@ class Experiment:
 
     config: Config
     federation: Federation
+    """As it was given; that of the simulator may number its rows otherwise."""
     simulator: Simulator
     initial: Floats
     template: torch.nn.Module
@@ -69,25 +72,21 @@ class Experiment:
         """Build federation, model and method; a federation and a function that makes the model may also be given."""
         given = federation
         method = make_method(config.method["name"], {k: v for k, v in config.method.items() if k != "name"})
-        if federation is None:
-            options = {k: v for k, v in config.data.items() if k != "name"}
-            dataset = load_data(config.data["name"], **options)
-            federation, encoder = build(dataset, config.partition, config.split, config.run.seed)
-            federation = dataclasses.replace(federation, about=preprocessing(dataset, encoder))
+        federation = federation or _drawn(config)
         if not any(len(client.train) for client in federation.clients):
             raise GlocalfairError("No client has a training row. Use more data, or larger parts in [split].")
         module, notices = _model(config, federation, factory)
         if notices:
             federation = dataclasses.replace(federation, about={**federation.about, "notices": notices})
         net = network(module)
-        held = arranged(federation)
+        # Whoever gave a federation knows its rows by their numbers, and keeps it: a very large one not twice.
+        held = arranged(federation) if given is None or federation.x.nbytes < _TWICE else federation
         simulator = Simulator(held, net, method, config.train, config.run, config.server, config.privacy)
         privacy.check(config.privacy, method, net.layout.statistics, config.train.early_stopping)
         simulator.epsilon(1)  # the accountant must be there before the first round, not after it
         initial = net.layout.flatten(module).cpu().numpy()
         if config.model.warm_start:
             initial = _warm_start(Path(config.model.warm_start), simulator)
-        # Who gave a federation knows its rows by their numbers; else there is no need to keep two.
         return cls(config, held if given is None else federation, simulator, initial, module)
 
     def run(
@@ -234,6 +233,14 @@ class Experiment:
             {"name": self.config.model.name, "hidden": list(self.config.model.hidden)},
             {"method": self.simulator.method.name, "seed": self.config.run.seed, "version": __version__},
         )
+
+
+def _drawn(config: Config) -> Federation:
+    """Load the data and draw who holds what."""
+    options = {k: v for k, v in config.data.items() if k != "name"}
+    dataset = load_data(config.data["name"], **options)
+    federation, encoder = build(dataset, config.partition, config.split, config.run.seed)
+    return dataclasses.replace(federation, about=preprocessing(dataset, encoder))
 
 
 def _model(config: Config, federation: Federation, factory: models.Factory | None) -> tuple[torch.nn.Module, list[str]]:

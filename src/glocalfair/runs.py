@@ -53,13 +53,16 @@ def jsonable(value: Any) -> Any:
     return value
 
 
+_PLAIN = orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+
+
 def _line(value: Mapping[str, Any]) -> bytes:
     """Write a value as one line of JSON."""
     try:
         # A round of many clients is a hundred kilobytes: the standard library takes as long as the clients' training.
-        return orjson.dumps(value, default=jsonable, option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(value, default=jsonable, option=_PLAIN)
     except TypeError:
-        # Keys that are no text, whole numbers beyond 64 bits.
+        # Keys that are no text, whole numbers beyond 64 bits; an error again for what JSON has no form for.
         return (json.dumps(jsonable(value), ensure_ascii=False) + "\n").encode()
 
 

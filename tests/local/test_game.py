@@ -1,6 +1,9 @@
 """The game against cooper-like arithmetic done by hand, and its limits."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 import torch
 
 from glocalfair.local.constraints import FNR, FPR
@@ -148,3 +151,64 @@ def test_counts_are_made_in_main_memory_wherever_tensors_go() -> None:
     with torch.device("meta"):
         there = players._compile([np.arange(60)])[0]
     np.testing.assert_array_equal(here.coefficient, there.coefficient)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("seed", range(4))
+def test_rounding_does_not_choose_the_iterate(dtype: torch.dtype, seed: int) -> None:
+    """On a client with one group a constraint on deviations holds exactly, whatever the model: the lowest loss wins."""
+    rng = np.random.default_rng(seed)
+    x, y, one = rng.normal(size=(300, 7)), rng.integers(0, 2, 300), np.zeros((300, 2), dtype=int)
+    model = module().to(dtype)
+    ours = Trainer(network(model), rows_of(x, y, one, [2, 3], dtype))
+
+    def chosen(tolerance: float) -> list[Any]:
+        game = Game((FNR(0.0), FPR(0.0)), ATTRIBUTES, tolerance=tolerance)
+        work = jobs(model, lambda size, name: (Stage(), Stage(game=game)))
+        return [trained.game["iterate"] for trained in ours.train(work, TrainingSettings(lr=0.5, batch_size=8))]
+
+    assert chosen(0.0) == chosen(1.0)
+
+
+@pytest.mark.parametrize("window", [1, 2, 50])
+def test_the_dual_sees_a_mean_of_violations(window: int) -> None:
+    """Tables are averaged; the mean of the violations of all steps so far, worked out one by one, is the same."""
+    players, ours, rows = player(Game((FNR(0.02), FPR(0.1)), ATTRIBUTES, dual_lr=0.3, window=window))
+    compiled, cells = players.compiled[0], ours.rows.cells[rows]
+    forget, mean, expected = 1 - 2 / (window + 1), 0.0, np.zeros(len(compiled.names))
+    for step in range(1, 6):
+        logits = torch.tensor(np.random.default_rng(step).normal(size=(1, 60)))
+        players.play(torch.zeros(1, 60, dtype=torch.float64), logits, torch.sigmoid(logits), cells)
+        table = (cells[0] * (logits[0] > 0).unsqueeze(1)).sum(0).view(2, -1).numpy()
+        mean = forget * mean + (1 - forget) * np.nan_to_num(compiled.violation(table), nan=0.0)
+        expected = np.maximum(0, expected + 0.3 * mean / (1 - forget**step))
+    known = compiled.defined
+    np.testing.assert_allclose(players.multiplier[0].numpy()[known], expected[known], rtol=1e-10, atol=1e-14)
+
+
+def test_a_limit_on_coefficients_holds_for_each_row_and_padding_gets_nothing() -> None:
+    players, ours, rows = player(Game((FNR(0.0), FPR(0.0)), ATTRIBUTES, clip=0.5))
+    players.multiplier.copy_(torch.tensor(np.random.default_rng(4).random(players.multiplier.shape)) * 3)
+    logits = torch.tensor(np.random.default_rng(5).normal(size=(1, 60)))
+    scale = torch.where(torch.arange(60) < 50, 60 / 50, 0.0).double().unsqueeze(0)
+    cells = ours.rows.cells[rows]
+    tilt = (players.multiplier[0] @ players.coefficient[0]) @ cells[0].T
+    limit, p = 0.5 / 60, torch.sigmoid(logits)
+    assert (tilt.abs() > limit).any() and (tilt.abs() < limit).any()
+    expected = scale * tilt.clamp(-limit, limit) * p * (1 - p)
+    zero = torch.zeros(1, 60, dtype=torch.float64)
+    slope = players.play(zero, logits, p, cells * scale.unsqueeze(2))
+    torch.testing.assert_close(slope, expected, rtol=1e-12, atol=1e-15)
+    assert (slope[0, 50:] == 0).all()
+
+
+def test_cells_come_in_pieces_or_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = module()
+    game = Game((FNR(0.0), FPR(0.0)), ATTRIBUTES, dual_lr=1.0)
+    work = jobs(model, lambda size, name: (Stage(), Stage(game=game)))
+    settings = TrainingSettings(lr=0.3, epochs=3, batch_size=16)
+    whole = trainer(model).train(work, settings)
+    monkeypatch.setattr("glocalfair.local.trainer._KEPT", 16 * 12 * 4 * 2)  # two steps of four clients
+    monkeypatch.setattr(Trainer, "_group_size", lambda *_: 4)
+    for one, other in zip(whole, trainer(model).train(work, settings), strict=True):
+        np.testing.assert_array_equal(one.weights[-1], other.weights[-1])

@@ -266,3 +266,28 @@ def test_where_rows_begin_in_memory_changes_no_bit() -> None:
         found.append(ours.logits(weights, np.arange(33, 290)))
     assert all(np.array_equal(found[0], each) for each in found)
     assert ours.rows.x.data_ptr() % 64 == 0
+
+
+@pytest.mark.parametrize("rows", [[198, 199, 200], [200], [-1], [-1, 0]])
+def test_rows_that_do_not_exist_are_an_error(rows: list[int]) -> None:
+    ours = trainer(module())
+    with pytest.raises(IndexError):
+        ours.logits(jobs(module(), plain)[0].weights, np.array(rows))
+
+
+def test_pictures_are_not_copied_wherever_they_begin() -> None:
+    room = np.zeros(2 * 3 * 4 * 4 + 1, dtype=np.float32)
+    for begin in (0, 1):
+        x = room[begin : begin + 96].reshape(2, 3, 4, 4)
+        held = rows_of(x, np.zeros(2, int), np.zeros((2, 1), int), [1], torch.float32)
+        assert held.x.data_ptr() == x.ctypes.data
+
+
+@pytest.mark.parametrize("hidden", [(), (5,), (6, 4)])
+def test_one_model_is_evaluated_like_one_of_two(hidden: tuple[int, ...]) -> None:
+    model = MLP(7, hidden).double()
+    net, x = network(model), torch.randn(1, 50, 7, dtype=torch.float64)
+    flat = torch.randn(2, net.layout.size, dtype=torch.float64)
+    both = net.logits(flat, x.expand(2, -1, -1))
+    for k in range(2):
+        torch.testing.assert_close(net.logits(flat[k : k + 1], x)[0], both[k], rtol=1e-12, atol=1e-12)

@@ -93,13 +93,13 @@ def arranged(federation: Federation) -> Federation:
     left = np.ones(len(federation.y), dtype=bool)
     left[used] = False
     shared = left.sum() + len(used) > len(left)  # a row in two parts would have to lie in two places
-    if federation.x.ndim != 2 or shared or np.array_equal(used, np.arange(len(used))):
+    if federation.x.ndim != 2 or shared or (used < 0).any() or np.array_equal(used, np.arange(len(used))):
         return federation
     order = np.concatenate([used, np.flatnonzero(left)])
     ends = [0, *np.cumsum([len(part) for part in parts]).tolist(), len(used)]
     numbers = [np.arange(start, end) for start, end in pairwise(ends)]
     x = aligned(federation.x.shape, federation.x.dtype)
-    np.take(federation.x, order, axis=0, out=x)
+    np.take(federation.x, order, axis=0, out=x, mode="clip")  # nothing to clip; to raise takes another copy
     each = zip(clients, numbers[: len(clients)], numbers[len(clients) :], numbers[2 * len(clients) :], strict=False)
     return replace(
         federation,

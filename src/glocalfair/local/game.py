@@ -125,6 +125,7 @@ class Players:
         """Compile each client's constraints for some of its rows: those with the same constraints together."""
         numbers = torch.as_tensor(np.concatenate(rows), device=self.rows.cells.device)
         cells = self.rows.cells.index_select(0, numbers).cpu().numpy()
+        assert all(map(len, rows))
         starts = np.cumsum([0, *map(len, rows[:-1])])
         counted = np.add.reduceat(cells, starts, axis=0, dtype=np.float64).reshape(len(rows), 2, -1)
         alike: dict[tuple[tuple[Constraint, ...], bool], list[int]] = {}
@@ -220,6 +221,8 @@ class Players:
     def _judge(self) -> Floats:
         """Measure all candidates on their clients' held-out rows; return the losses ``[candidates, clients]``."""
         losses = np.zeros(self.objectives.shape)
+        # Rates that are equal must not differ by an error of arithmetic: it would decide between a client's iterates.
+        digits = 12 if self.rows.y.dtype == torch.float64 else 6
         for who, rows, weight in self.held_out:
             held = torch.as_tensor(weight, dtype=self.rows.y.dtype)
             numbers = torch.as_tensor(rows)
@@ -232,7 +235,7 @@ class Players:
             table = torch.bmm(present.transpose(0, 1), cells)
             coefficient, offset = self.check_coefficient[who], self.check_offset[who]
             violation = torch.baddbmm(offset.unsqueeze(1), table, coefficient.mT)
-            self.violations[:, who] = violation.transpose(0, 1).cpu().numpy()
+            self.violations[:, who] = np.round(violation.transpose(0, 1).cpu().double().numpy(), digits)
         return losses
 
     def choose(self, theta: torch.Tensor, extra: torch.Tensor) -> None:

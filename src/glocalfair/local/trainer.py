@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,8 +65,10 @@ class Rows:
     def shown(self, rows: Ints) -> torch.Tensor:
         """Return inputs that are not to be written to: rows that lie side by side are not copied."""
         as_they_are = self.x.dim() == 2 and self.x.dtype == self.y.dtype and self.x.device == self.y.device
-        if as_they_are and len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
-            return self.x[int(rows[0]) : int(rows[-1]) + 1]
+        if as_they_are and len(rows) and rows[0] >= 0 and rows[-1] < len(self.x):
+            first, last = int(rows[0]), int(rows[-1])
+            if last - first == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
+                return self.x[first : last + 1]
         return self.inputs(torch.as_tensor(rows))
 
 
@@ -83,10 +85,9 @@ def rows_of(
     columns = [np.ones((len(y), 1))] + [
         np.asarray(groups[:, [a]] == np.arange(count), dtype=float) for a, count in enumerate(values)
     ]
-    if inputs.is_floating_point():
-        inputs = inputs.to(dtype)
-        # See `aligned`: some rows are used where they lie.
-        inputs = inputs.clone() if inputs.data_ptr() % LINE else inputs
+    inputs = inputs.to(dtype) if inputs.is_floating_point() else inputs
+    if inputs.dim() == 2 and inputs.data_ptr() % LINE:
+        inputs = inputs.clone()  # rows of a table are used where they lie: see `aligned`
     return Rows(
         x=inputs,
         y=torch.as_tensor(y).to(dtype).to(device or "cpu"),
@@ -320,7 +321,7 @@ class _StageRun:
         pulls = [stage.proximal for stage in stages]
         self.proximal = torch.tensor(pulls, dtype=dtype).unsqueeze(1) if any(pulls) else None
         self.players: Players | None = None
-        self.cells: torch.Tensor | None = None
+        self.scale: torch.Tensor | None = None
         if stages[0].game is not None:
             self.players = Players(
                 [stage.game for stage in stages if stage.game is not None],
@@ -331,9 +332,7 @@ class _StageRun:
                 steps=self.plan.steps,
                 generators=[generator(job.seed, job.round, job.client, "iterate") for job in jobs],
             )
-            scale = mean * self.players.size[torch.as_tensor(self.plan.client)]
-            cells = trainer.rows.cells.index_select(0, self.rows.flatten())
-            self.cells = cells.view(*self.rows.shape, cells.shape[1]).mul_(scale.unsqueeze(2))
+            self.scale = mean * self.players.size[torch.as_tensor(self.plan.client)]
 
     @torch.no_grad()
     def execute(self) -> torch.Tensor:
@@ -382,11 +381,25 @@ class _StageRun:
         found = drawn(self.trainer.network.drops, rngs, filled.tolist(), width)
         return [mask.to(self.labels.device, self.trainer.dtype) for mask in found]
 
+    def _cells(self) -> Iterator[torch.Tensor | None]:
+        """Yield a game's cells of each step, scaled: made for many steps at once, but not for any number of them."""
+        if self.scale is None:
+            yield from [None] * len(self.plan.active)
+            return
+        cells, width = self.trainer.rows.cells, self.rows.shape[1]
+        most = max(1, _KEPT // (width * cells.shape[1] * self.plan.active[0])) if self.plan.active else 1
+        ends = [0, *accumulate(self.plan.active)]
+        for first in range(0, len(self.plan.active), most):
+            active = self.plan.active[first : first + most]
+            part = slice(ends[first], ends[first + len(active)])
+            found = cells.index_select(0, self.rows[part].flatten()).view(-1, width, cells.shape[1])
+            yield from found.mul_(self.scale[part].unsqueeze(2)).split(active)
+
     def _batches(self) -> Iterator[tuple[Any, ...]]:
         """Yield what `_step` takes, of each step."""
-        values = [self.rows, self.labels, self.logits, self.pull, self.tilt, self.cells, self.filled]
+        values = [self.rows, self.labels, self.logits, self.pull, self.tilt, self.filled]
         cut = [[None] * len(self.plan.active) if v is None else v.split(self.plan.active) for v in values]
-        for step, parts in enumerate(zip(*cut, strict=True)):
+        for step, parts in enumerate(zip(*cut, self._cells(), strict=True)):
             if self.trainer.together:
                 yield parts
             else:
@@ -402,8 +415,8 @@ class _StageRun:
         seen: torch.Tensor,
         pull: torch.Tensor,
         tilt: torch.Tensor | None,
-        cells: torch.Tensor | None,
         filled: torch.Tensor | None,
+        cells: torch.Tensor | None,
     ) -> None:
         active, width = rows.shape
         x = self._inputs(rows)
