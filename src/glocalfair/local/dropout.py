@@ -39,10 +39,9 @@ class Dropping(TorchFunctionMode):
     def _dropout(
         self, input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
     ) -> torch.Tensor:
-        kept = F.dropout(input, p, training=False)  # nothing but its checks
-        mask = self._mask(input, p) if training and p > 0 else None
+        mask = self._mask(input, p) if training and 0 < p <= 1 else None
         if mask is None:
-            return kept
+            return F.dropout(input, p, training=False)  # nothing but its checks
         return input.mul_(mask) if inplace else input * mask
 
 

@@ -7,7 +7,7 @@ is the sequential case: the same code.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -376,8 +376,10 @@ class _StageRun:
 
     def _masks(self, filled: torch.Tensor, width: int) -> list[torch.Tensor]:
         """Draw the masks of a step for so many rows of each client."""
-        job, once = self.jobs[0], (other.client for other in self.jobs[len(self.droppers) : len(filled)])
-        rngs = chain(self.droppers[: len(filled)], generators(job.seed, [job.round], once, ["network", self.number]))
+        rngs: Iterable[np.random.Generator] = self.droppers[: len(filled)]
+        if len(filled) > len(self.droppers):  # in the first step alone
+            job, once = self.jobs[0], (other.client for other in self.jobs[len(self.droppers) : len(filled)])
+            rngs = chain(rngs, generators(job.seed, [job.round], once, ["network", self.number]))
         found = drawn(self.trainer.network.drops, rngs, filled.tolist(), width)
         return [mask.to(self.labels.device, self.trainer.dtype) for mask in found]
 
