@@ -263,10 +263,12 @@ class Simulator:
         """Let each client look at the global model on its own rows, if the method wants to: one pass for all."""
         chosen = [self.clients[name] for name in context.participants]
 
-        def told(data: ClientData, **seen: Any) -> Received:
-            weights, rounds, trainable = sent[data.name].weights, context.rounds, context.trainable
+        def told(data: ClientData, *seen: Any) -> Received:
+            # By their places, as `Received` names them: this is done for every client.
+            weights = sent[data.name].weights
+            logits, validation, held_out = seen or (None, None, None)
             about = data, context.training, context.round
-            return Received(*about, rounds=rounds, weights=weights, trainable=trainable, **seen)
+            return Received(*about, logits, validation, held_out, context.rounds, weights, context.trainable)
 
         known = self.data(chosen)
         if not self.method.uses_received:
@@ -285,11 +287,8 @@ class Simulator:
             everybody = self._validation_logits(weights[0])
             ends = [self._validation_ends[bisect_left(self._names, c.name)] for c in chosen]
             seen += [everybody[end - len(c.validation) : end] for c, end in zip(chosen, ends, strict=True)]
-        each = zip(known, self.data(chosen, "validation"), seen[: len(chosen)], seen[len(chosen) :], strict=True)
-        return {
-            data.name: told(data, logits=logits, validation=validation, validation_logits=held_out)
-            for data, validation, logits, held_out in each
-        }
+        each = zip(known, seen[: len(chosen)], self.data(chosen, "validation"), seen[len(chosen) :], strict=True)
+        return {data.name: told(data, logits, *held_out) for data, logits, *held_out in each}
 
     def _drops_out(self, number: int, client: str) -> bool:
         if self.train.dropout == 0:
