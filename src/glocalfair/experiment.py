@@ -72,7 +72,7 @@ class Experiment:
         """Build federation, model and method; a federation and a function that makes the model may also be given."""
         given = federation
         method = make_method(config.method["name"], {k: v for k, v in config.method.items() if k != "name"})
-        federation = federation or _drawn(config)
+        federation = _drawn(config) if given is None else given
         if not any(len(client.train) for client in federation.clients):
             raise GlocalfairError("No client has a training row. Use more data, or larger parts in [split].")
         module, notices = _model(config, federation, factory)

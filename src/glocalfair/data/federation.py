@@ -100,13 +100,13 @@ def arranged(federation: Federation) -> Federation:
     numbers = [np.arange(start, end) for start, end in pairwise(ends)]
     x = aligned(federation.x.shape, federation.x.dtype)
     np.take(federation.x, order, axis=0, out=x, mode="clip")  # nothing to clip; to raise takes another copy
-    each = zip(clients, numbers[: len(clients)], numbers[len(clients) :], numbers[2 * len(clients) :], strict=False)
+    count = len(clients)
     return replace(
         federation,
         x=x,
         y=federation.y[order],
         groups=federation.groups[order],
-        clients=tuple(Client(client.name, *own) for client, *own in each),
+        clients=tuple(Client(c.name, *numbers[k : 3 * count : count]) for k, c in enumerate(clients)),
         test=numbers[-1],
     )
 
