@@ -36,7 +36,7 @@ def quick(cases: Sequence[Case]) -> dict[str, Part]:
     """The same in short: under three minutes on two idle cores. Flower's simulation starts too slowly for that."""
     return {
         "rounds": lambda: rounds.lines(cases, 8, 1, flower=False),
-        "cost": lambda: cost.lines(15, 400, 1, many=False),
+        "cost": lambda: cost.lines(30, 400, 1, many=False),
         "server": lambda: server.lines(server.RESNET34, 4, 3),
         "seeds": lambda: seeds.lines(1, 6, 1),
         "scale": lambda: scale.growth((1_000, 10_000), 30, 1, evaluated=False),
