@@ -7,9 +7,10 @@ Engine ↔ method: `ClientData`, `ClientInfo`, `Broadcast`, `Received`, `Stage`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -144,6 +145,9 @@ class Federation:
 
 # -------------------------------------------------------------------------------------------- method
 
+_MANY = 256
+"""Of more combinations of label and groups than this, those that occur are numbered."""
+
 
 @dataclass(frozen=True, eq=False)
 class ClientData:
@@ -158,23 +162,39 @@ class ClientData:
         return len(self.y)
 
     @cached_property
-    def cells(self) -> Ints:
-        """Where each row counts in a table by label and column: as one of everybody, and in each attribute.
+    def combinations(self) -> tuple[Ints, Ints]:
+        """Return the combination of label and groups that each row is of, and where combinations count in a table.
 
-        ``[1 + attributes, rows]``; the columns are everybody and the values of the attributes, and those of label 1
-        follow those of label 0.
+        The table is by label and column: everybody, and the values of the attributes; the columns of label 1 follow
+        those of label 0. A row counts as one of everybody and in each attribute: ``[1 + attributes, combinations]``.
         """
-        cells = np.zeros((1 + len(self.attributes), len(self.y)), dtype=np.int32)
-        first = 1
-        for own, attribute, codes in zip(cells[1:], self.attributes, self.groups.T, strict=True):
+        sizes = tuple(len(attribute.values) for attribute in self.attributes)
+        for attribute, codes in zip(self.attributes, self.groups.T, strict=True):
             if len(codes) and not 0 <= codes.min() <= codes.max() < len(attribute.values):
                 rule = f"codes from 0 to {len(attribute.values) - 1} for '{attribute.name}'"
                 raise invalid("groups", rule, (int(codes.min()), int(codes.max())))
-            own[:] = codes  # whatever the codes are in
-            own += first
-            first += len(attribute.values)
-        cells += first * (self.y == 1)
-        return cells
+        kind = (self.y == 1).astype(np.int64)
+        if 2 * prod(sizes) > _MANY:  # most of which nobody is of
+            columns, kind = np.unique(_columns(kind, self.groups.T, sizes), axis=1, return_inverse=True)
+            return kind.ravel(), columns
+        for size, codes in zip(sizes, self.groups.T, strict=True):
+            kind *= size
+            kind += codes
+        return kind, _all_columns(sizes)
+
+
+@lru_cache(maxsize=16)
+def _all_columns(sizes: tuple[int, ...]) -> Ints:
+    label, *groups = np.unravel_index(np.arange(2 * prod(sizes)), (2, *sizes))
+    return _columns(label, groups, sizes)
+
+
+def _columns(label: Ints, groups: Iterable[Ints], sizes: Sequence[int]) -> Ints:
+    """Return the columns that rows of such labels and groups count in."""
+    *first, all_of_them = np.cumsum([0, 1, *sizes]).tolist()
+    within = [start + codes.astype(np.int64) for start, codes in zip(first, [0 * label, *groups], strict=True)]
+    columns: Ints = np.stack(within) + all_of_them * label
+    return columns
 
 
 @dataclass(frozen=True, eq=False)

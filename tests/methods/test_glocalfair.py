@@ -116,8 +116,8 @@ def test_coefficients_are_the_gradient_of_the_lagrangian(seed: int, kind: Any, l
     if not rows.any():
         return
     size = rows @ members
-    counts = anchored.counted([data], [np.zeros(n)])
-    multiplier = anchored.multipliers(constraint, pressure[None], counts)[0]
+    counts, asked = anchored.counted([data], [np.zeros(n)]), anchored.asked((constraint,), data.attributes)
+    multiplier = anchored.multipliers(asked, pressure[None, None], counts)[0, 0]
 
     def lagrangian(soft: np.ndarray) -> float:
         positive = (rows * soft) @ members
@@ -129,7 +129,7 @@ def test_coefficients_are_the_gradient_of_the_lagrangian(seed: int, kind: Any, l
 
     soft = rng.random(n)
     slope = np.array([(lagrangian(soft + e) - lagrangian(soft - e)) / 2e-4 for e in np.eye(n) * 1e-4])
-    (ours,) = anchored.coefficients([constraint], pressure[None, None], counts, np.inf, moving_reference=local)
+    (ours,) = anchored.coefficients(asked, pressure[None, None], counts, np.inf, moving_reference=local)
     np.testing.assert_allclose(ours / n, slope, atol=1e-9)
 
 
@@ -172,6 +172,58 @@ def test_codes_of_few_bits_count_alike() -> None:
     found = anchored.counted([replace(data, groups=codes.astype(np.uint8))], logits)
     np.testing.assert_array_equal(found.accepted, expected.accepted)
     assert expected.examples[0, 1, 1 + 250 + 199] == 2
+
+
+@pytest.mark.parametrize("values", [(2, 3), (2, 200), (300,), ()])
+def test_predictions_are_counted_by_client_label_and_group(values: tuple[int, ...]) -> None:
+    """One row after the other, whether there are few combinations of groups or many."""
+    rng = np.random.default_rng(len(values))
+    attributes = tuple(Attribute(f"a{k}", tuple(map(str, range(size)))) for k, size in enumerate(values))
+    sizes = [40, 0, 7]
+    data = [
+        ClientData(f"k{n}", rng.integers(0, 2, n), np.stack([rng.integers(0, v, n) for v in (*values, 1)], 1)[:, :-1],
+                   attributes)
+        for n in sizes
+    ]  # fmt: skip
+    logits = [rng.normal(size=n) for n in sizes]
+    found = anchored.counted(data, logits)
+    examples = np.zeros((3, 2, 1 + sum(values)))
+    accepted = np.zeros_like(examples)
+    for k, (own, scores) in enumerate(zip(data, logits, strict=True)):
+        for label, codes, score in zip(own.y, own.groups, scores, strict=True):
+            columns = [0, *(1 + sum(values[:a]) + code for a, code in enumerate(codes))]
+            examples[k, label, columns] += 1
+            accepted[k, label, columns] += score > 0
+    np.testing.assert_array_equal(found.examples, examples)
+    np.testing.assert_array_equal(found.accepted, accepted)
+
+
+def test_constraints_side_by_side_are_those_one_by_one() -> None:
+    """Every function on three constraints of different kinds gives what it gives on each of them alone."""
+    rng = np.random.default_rng(0)
+    data = [held(rng.integers(0, 2, 30).tolist(), rng.integers(0, 3, 30).tolist(), values=3) for _ in range(2)]
+    counts = anchored.counted(data, [rng.normal(size=30) for _ in data])
+    constraints = FNR(0.02), FPR(0.1, "absolute"), PositiveRate(0.0, attributes=())
+    settings = anchored.DualSettings(lr=2.0, decay=0.1, shrinkage=5.0, clip=3.0)
+    pressures, references = rng.normal(size=(2, 3, 3)), rng.random((2, 3))
+
+    def moved(which: list[int]) -> tuple[np.ndarray, ...]:
+        asked = anchored.asked(tuple(constraints[i] for i in which), data[0].attributes)
+        measured = anchored.deviation(asked, counts, references[:, which])
+        forces = np.stack(anchored.coefficients(asked, pressures[:, which], counts, np.inf, moving_reference=True))
+        return (
+            anchored.ascend(asked, pressures[:, which], measured, settings),
+            anchored.violation(asked, measured.value),
+            anchored.multipliers(asked, pressures[:, which], counts),
+            forces[:, None],
+        )
+
+    *together, forces = moved([0, 1, 2])
+    alone = [moved([i]) for i in range(3)]
+    for number, found in enumerate(together):
+        np.testing.assert_array_equal(found, np.concatenate([each[number] for each in alone], 1))
+    np.testing.assert_allclose(forces, sum(each[-1] for each in alone), atol=1e-12)
+    assert np.isnan(together[1][:, 2]).all() and (together[0][:, 1] >= 0).all()
 
 
 def test_a_client_may_set_its_own_constraints() -> None:

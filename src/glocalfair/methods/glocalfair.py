@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
-from math import isnan
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,7 +19,7 @@ from glocalfair.aggregation.gini import inequalities
 from glocalfair.errors import GlocalfairError, invalid, unknown
 from glocalfair.local import anchored
 from glocalfair.local.anchored import DualSettings
-from glocalfair.local.constraints import CONSTRAINTS, Constraint, column_names
+from glocalfair.local.constraints import CONSTRAINTS, Constraint
 from glocalfair.local.game import Game
 from glocalfair.methods.base import ALWAYS, PLAIN, Disclosure, Method
 from glocalfair.methods.roster import array, column, place, places, roster
@@ -284,29 +282,25 @@ class GLocalFair(Method):
         states: Sequence[ClientState],
     ) -> list[Stage]:
         """Move the dual of each client, if the rates to compare with are known, and train against it."""
-        data = [each.data for each in received]
-        counts = anchored.counted(data, [_given(each.logits) for each in received])
+        data, logits = [each.data for each in received], [_given(each.logits) for each in received]
+        asked, count = anchored.asked(constraints, data[0].attributes), len(data)
+        counts = anchored.counted(data, logits)
         totals = counts.totals
         overall = _rates(totals)
-        references = self._references(broadcasts, overall, states) if known else None
-        dual = self._dual(received[0].rounds)
-        none = np.zeros((len(constraints), len(column_names(data[0].attributes))))
+        none = np.zeros(asked.covered.shape)
         pressures = np.array([state.get("pressures", none) for state in states])
         violations = np.full_like(pressures, np.nan)
+        dual = self._dual(received[0].rounds)
         if known:
-            measured = [self._measure(c, counts, data[0], references) for c in constraints]
-            moves = zip(constraints, np.moveaxis(pressures, 1, 0), measured, strict=True)
-            pressures = np.stack([anchored.ascend(*each, dual) for each in moves], 1)
-            seen = anchored.counted(*zip(*map(_held_out, received), strict=True))
-            found = [anchored.violation(c, self._measure(c, seen, data[0], references)) for c in constraints]
-            violations = np.stack(found, 1)
-        tilts = anchored.coefficients(constraints, pressures, counts, dual.clip, self.reference == "local")
-        forces = zip(constraints, np.moveaxis(pressures, 1, 0), strict=True)
-        multipliers = np.stack([anchored.multipliers(c, pressure, counts) for c, pressure in forces], 1)
-        groups = product(constraints, column_names(data[0].attributes))
-        names, tau = zip(*((f"{c.rate}({attribute}={value})", c.tau) for c, (attribute, value) in groups), strict=True)
-        flat = (each.reshape(len(data), -1).tolist() for each in (violations, multipliers))
-        told = (_told(zip(names, tau, *own, strict=True)) for own in zip(*flat, strict=True))
+            references = self._references(broadcasts, overall, states)
+            rates = None if references is None else references[:, [RATES.index(rate) for rate in asked.rates]]
+            pressures = anchored.ascend(asked, pressures, anchored.deviation(asked, counts, rates), dual)
+            held_out = anchored.counted(*zip(*map(_held_out, received), strict=True))
+            violations = anchored.violation(asked, anchored.deviation(asked, held_out, rates).value)
+        tilts = anchored.coefficients(asked, pressures, counts, dual.clip, self.reference == "local")
+        multipliers = anchored.multipliers(asked, pressures, counts)
+        flat = (each.reshape(count, -1).tolist() for each in (violations, multipliers))
+        told = (_told(zip(asked.names, asked.limits, *own, strict=True)) for own in zip(*flat, strict=True))
         own = zip(tilts, pressures, totals, overall, told, strict=True)
         return [
             Stage(probability_coefficient=tilt, notes={"pressures": p, "totals": t, "overall": o, "constraints": rows})
@@ -316,12 +310,6 @@ class GLocalFair(Method):
     def _dual(self, rounds: int) -> DualSettings:
         decay = min(0.2, (12 / max(rounds, 1)) ** 2) if self.dual_decay is None else self.dual_decay
         return DualSettings(self.dual_lr, decay, self.shrinkage, self.clip or np.inf)
-
-    def _measure(
-        self, constraint: Constraint, counts: anchored.Counted, data: ClientData, references: Floats | None
-    ) -> anchored.Deviation:
-        reference = None if references is None else references[:, RATES.index(constraint.rate)]
-        return anchored.deviation(constraint, counts, data.attributes, reference)
 
     def _game(
         self, constraints: tuple[Constraint, ...], broadcast: Broadcast, received: Received, state: ClientState
@@ -473,9 +461,9 @@ def _told(rows: Iterable[tuple[str, float, float, float]], all_of_them: bool = F
     Of a group that the client does not hold there is nothing to tell.
     """
     return [
-        {"name": name, "tau": tau, "violation": None if isnan(v) else v, "multiplier": m}
+        {"name": name, "tau": tau, "violation": v if v == v else None, "multiplier": m}
         for name, tau, v, m in rows
-        if all_of_them or m != 0 or not isnan(v)
+        if all_of_them or m != 0 or v == v  # not NaN
     ]
 
 
