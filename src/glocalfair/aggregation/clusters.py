@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from glocalfair.types import Floats, Ints
@@ -12,8 +14,8 @@ MOST = 8
 _ENDS = 256
 
 
-def kmeans_1d(values: Floats, most: int) -> tuple[Floats, list[Ints]]:
-    """Return for p = 1 … `most` clusters the smallest sum of squared deviations and the labels that reach it.
+def kmeans_1d(values: Floats, most: int) -> tuple[Floats, Callable[[int], Ints]]:
+    """Return for p = 1 … `most` clusters the smallest sum of squared deviations, and what gives the labels for a p.
 
     In one dimension the clusters of an optimum are intervals of the sorted values, so dynamic programming over the
     place of the last cut is exact. Labels count from 0 in the order of the values.
@@ -44,7 +46,7 @@ def kmeans_1d(values: Floats, most: int) -> tuple[Floats, list[Ints]]:
             total = best[p - 1, start] + last
             cuts[p, end] = total.argmin(axis=0) + 1
             best[p, end] = total.min(axis=0)
-    return best[1:, n], [_labels(order, list(cuts[2 : p + 1])) for p in range(1, most + 1)]
+    return best[1:, n], lambda p: _labels(order, list(cuts[2 : p + 1]))
 
 
 def _labels(order: Ints, cuts: list[Ints]) -> Ints:
@@ -79,4 +81,4 @@ def cluster(values: Floats, clusters: int | None = None) -> Ints:
     """
     most = min(len(values), MOST if clusters is None else clusters)
     errors, labels = kmeans_1d(values, most)
-    return labels[(elbow(errors) if clusters is None else most) - 1]
+    return labels(elbow(errors) if clusters is None else most)

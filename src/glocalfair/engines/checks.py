@@ -35,11 +35,13 @@ class Expected:
     groups: int = 0
 
     @cached_property
-    def _declared(self) -> dict[bool, dict[str, Disclosure]]:
-        """What a payload holds, in order: once on enrolment (True) and in every round (False)."""
+    def _declared(self) -> dict[bool, dict[str, tuple[Disclosure, tuple[int, ...]]]]:
+        """What a payload holds and its shape, in order: once on enrolment (True) and in every round (False)."""
         told = sorted(self.method.discloses(), key=lambda d: d.key)
         sent = [d for d in told if d.key not in ("weights", "examples")]
-        return {once: {d.key: d for d in sent if d.once == once} for once in (True, False)}
+        shapes = [tuple(self.groups if size == "groups" else size for size in d.shape) for d in sent]
+        both = [*zip(sent, shapes, strict=True)]
+        return {once: {d.key: (d, shape) for d, shape in both if d.once == once} for once in (True, False)}
 
     def enrolment(self, info: ClientInfo) -> str | None:
         """Return why a client must not take part, or None if it may."""
@@ -52,33 +54,34 @@ class Expected:
         declared = self._declared[once]
         if type(payload) is dict and not payload and not declared:
             return None
-        if not isinstance(payload, Mapping) or set(payload) != set(declared):
+        if not isinstance(payload, Mapping) or payload.keys() != declared.keys():
             sent = sorted(map(_shown, payload)) if isinstance(payload, Mapping) else type(payload).__name__
             return f"a payload of {_shown(sent)}, expected {list(declared)}"
-        reasons = (self._value(told, payload[key], examples) for key, told in declared.items())
+        reasons = (_wrong(*told, payload[key], examples) for key, told in declared.items())
         return next(filter(None, reasons), None)
 
-    def _value(self, declared: Disclosure, value: Any, examples: int) -> str | None:
-        key, kind = declared.key, declared.kind
-        shape = tuple(self.groups if size == "groups" else size for size in declared.shape)
-        if type(value) is not np.ndarray and (
-            isinstance(value, bool | str) or not isinstance(value, int | float | np.ndarray | np.number)
-        ):
-            return f"'{key}' of type {type(value).__name__}, expected numbers"
-        found = np.asarray(value)
-        if found.shape != shape or found.dtype.kind not in "iuf":
-            return f"'{key}' of shape {found.shape} and type {found.dtype}, expected numbers of shape {shape}"
-        most = examples if kind in COUNTS else 1.0 if kind == "gini" else MOST_LOSS
-        if kind == "group_losses":
-            most *= examples
-        # NaN is neither. As Python's numbers: the limit would become infinite in float16, and few take less time so.
-        if found.size < _FEW and all(0 <= each <= most for each in found.ravel().tolist()):
-            return None
-        if found.size and float(found.min()) >= 0 and float(found.max()) <= most:
-            return None
-        if not np.isfinite(found).all():
-            return f"'{key}' is not finite"
-        return f"'{key}' reaches from {found.min():g} to {found.max():g}, expected 0 to {most:g}"
+
+def _wrong(declared: Disclosure, shape: tuple[int, ...], value: Any, examples: int) -> str | None:
+    """Return why a value of a payload is not what was declared, or None."""
+    key, kind = declared.key, declared.kind
+    if type(value) is not np.ndarray and (
+        isinstance(value, bool | str) or not isinstance(value, int | float | np.ndarray | np.number)
+    ):
+        return f"'{key}' of type {type(value).__name__}, expected numbers"
+    found = np.asarray(value)
+    if found.shape != shape or found.dtype.kind not in "iuf":
+        return f"'{key}' of shape {found.shape} and type {found.dtype}, expected numbers of shape {shape}"
+    most = examples if kind in COUNTS else 1.0 if kind == "gini" else MOST_LOSS
+    if kind == "group_losses":
+        most *= examples
+    # NaN is neither. As Python's numbers: the limit would become infinite in float16, and few take less time so.
+    if found.size < _FEW and all(0 <= each <= most for each in found.ravel().tolist()):
+        return None
+    if found.size and float(found.min()) >= 0 and float(found.max()) <= most:
+        return None
+    if not np.isfinite(found).all():
+        return f"'{key}' is not finite"
+    return f"'{key}' reaches from {found.min():g} to {found.max():g}, expected 0 to {most:g}"
 
 
 def problem(update: ClientUpdate, size: int, enrolled: int, expected: Expected) -> str | None:

@@ -343,11 +343,11 @@ class GLocalFair(Method):
         data, notes = received.data, plan[0].notes
         payload: dict[str, Value] = {}
         # Copies: what a client keeps must not keep what all had in this round.
-        kept = {**state, "pressures": np.copy(notes["pressures"])} if "pressures" in notes else {**state}
+        kept = {**state, "pressures": notes["pressures"].copy()} if "pressures" in notes else {**state}
         if self._needs_totals:
             known = "totals" in notes
             payload["totals"] = notes["totals"] if known else received.totals
-            kept["overall"] = np.copy(notes["overall"]) if known else _rates(received.totals)
+            kept["overall"] = notes["overall"].copy() if known else _rates(received.totals)
         if self.gini_by == "client":
             payload["gini"], _ = self._inequality([trained.weights[-1]], received.weights, received.trainable)[0]
         update = ClientUpdate(data.name, trained.weights[-1], len(data), payload)
@@ -379,7 +379,8 @@ class GLocalFair(Method):
         if not self._needs_totals:
             return Broadcast(state.weights)
         reference = array(state.values, "reference")[place(state, client)]
-        return Broadcast(state.weights, {} if np.isnan(reference).any() else {"reference": reference})
+        known = all(rate == rate for rate in reference.tolist())  # not NaN; numpy takes long for three numbers
+        return Broadcast(state.weights, {"reference": reference} if known else {})
 
     def coefficients(
         self, state: ServerState, updates: Sequence[ClientUpdate], context: RoundContext

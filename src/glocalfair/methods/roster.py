@@ -55,4 +55,4 @@ def array(values: Mapping[str, Value], key: str) -> Floats:
 
 def column(updates: Sequence[ClientUpdate], key: str) -> Floats:
     """Stack one payload of all updates: a number gives a vector, an array one more axis."""
-    return np.stack([np.asarray(update.payload[key], dtype=np.float64) for update in updates])
+    return np.array([update.payload[key] for update in updates], dtype=np.float64)
