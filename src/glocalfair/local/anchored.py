@@ -150,7 +150,7 @@ def counted(data: Sequence[ClientData], logits: Sequence[Floats]) -> Counted:
     # From combinations to a table: few numbers, whatever the rows.
     places = 2 * cell[:, :, None] + np.arange(2)
     table = np.bincount(places.ravel(), np.broadcast_to(found, places.shape).ravel(), 2 * prod(shape))
-    counts = table.reshape(*shape, 2)
+    counts = table.astype(float).reshape(*shape, 2)
     return Counted(counts.sum(3), counts[..., 1], kind, cell, rows)
 
 
@@ -213,9 +213,7 @@ def ascend(asked: Asked, pressure: Floats, measured: Deviation, settings: DualSe
     return moved
 
 
-def coefficients(
-    asked: Asked, pressures: Floats, counts: Counted, clip: float, moving_reference: bool
-) -> list[Floats]:
+def coefficients(asked: Asked, pressures: Floats, counts: Counted, clip: float, moving_reference: bool) -> list[Floats]:
     """Return the coefficient c_i of σ(s_i) for each training example of each client.
 
     For FNR c_i = −Σ_{g∋i} p_g on positives, for FPR c_i = +Σ_{g∋i} p_g on negatives. When the reference is the client's
