@@ -157,9 +157,21 @@ class ClientData:
     y: Ints
     groups: Ints
     attributes: tuple[Attribute, ...]
+    _whole: tuple[ClientData, int] | None = field(default=None, init=False, repr=False)
+    """What this was cut from, and where it begins there; not handed on by `dataclasses.replace`."""
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def cut(self, names: Sequence[str], sizes: Sequence[int]) -> list[ClientData]:
+        """Return what several clients hold, whose rows follow each other here: what is worked out is so for all."""
+        parts, end = [], 0
+        for name, size in zip(names, sizes, strict=True):
+            start, end = end, end + size
+            part = ClientData(name, self.y[start:end], self.groups[start:end], self.attributes)
+            object.__setattr__(part, "_whole", (self, start))
+            parts.append(part)
+        return parts
 
     @cached_property
     def combinations(self) -> tuple[Ints, Ints]:
@@ -169,18 +181,22 @@ class ClientData:
         those of label 0. A row counts as one of everybody and in each attribute: ``[1 + attributes, combinations]``.
         """
         sizes = tuple(len(attribute.values) for attribute in self.attributes)
+        few = 2 * prod(sizes) <= _MANY
+        if few and self._whole is not None:
+            whole, start = self._whole
+            kinds, columns = whole.combinations
+            return kinds[start : start + len(self)], columns
         for attribute, codes in zip(self.attributes, self.groups.T, strict=True):
             if len(codes) and not 0 <= codes.min() <= codes.max() < len(attribute.values):
                 rule = f"codes from 0 to {len(attribute.values) - 1} for '{attribute.name}'"
                 raise invalid("groups", rule, (int(codes.min()), int(codes.max())))
-        kind = (self.y == 1).astype(np.int64)
-        if 2 * prod(sizes) > _MANY:  # most of which nobody is of
-            columns, kind = np.unique(_columns(kind, self.groups.T, sizes), axis=1, return_inverse=True)
-            return kind.ravel(), columns
+        kinds = (self.y == 1).astype(np.int64)
+        if not few:  # most of them nobody is of
+            columns, kinds = np.unique(_columns(kinds, self.groups.T, sizes), axis=1, return_inverse=True)
+            return kinds.ravel(), columns
         for size, codes in zip(sizes, self.groups.T, strict=True):
-            kind *= size
-            kind += codes
-        return kind, _all_columns(sizes)
+            kinds = kinds * size + codes.astype(np.int64)
+        return kinds, _all_columns(sizes)
 
 
 @lru_cache(maxsize=16)

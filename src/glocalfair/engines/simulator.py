@@ -150,10 +150,9 @@ class Simulator:
             # All at once: to fetch a few rows takes as long as to ask for them.
             rows = [getattr(client, part) for client in new]
             every = np.concatenate(rows)
-            y, groups, end = f.y.take(every), f.groups.take(every, 0), 0
-            for client, held in zip(new, rows, strict=True):
-                start, end = end, end + len(held)
-                self._data[client.name, part] = ClientData(client.name, y[start:end], groups[start:end], f.attributes)
+            whole = ClientData(part, f.y.take(every), f.groups.take(every, 0), f.attributes)
+            for data in whole.cut([client.name for client in new], [len(held) for held in rows]):
+                self._data[data.name, part] = data
         return [self._data[client.name, part] for client in clients]
 
     @cached_property
