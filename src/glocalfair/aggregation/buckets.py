@@ -26,7 +26,7 @@ TOLERANCE = 1e-9
 """Relative error of the Gini coefficient."""
 
 _SHIFT = 12
-_CHUNK = 1 << 17
+_CHUNK = 1 << 16
 _SAMPLE = 1 << 16
 _MANTISSA = 23
 _NORMAL = 1 << (_MANTISSA - _SHIFT)
