@@ -205,8 +205,8 @@ def test_what_is_cut_out_is_what_it_would_be_by_itself(values: int) -> None:
     y, groups = rng.integers(0, 2, 12), np.stack([rng.integers(0, values, 12), rng.integers(0, 2, 12)], 1)
     parts = ClientData("all", y, groups, attributes).cut(["k0", "k1", "k2"], [5, 0, 7])
     assert [(part.name, len(part)) for part in parts] == [("k0", 5), ("k1", 0), ("k2", 7)]
-    for part, start in zip(parts, (0, 5, 5), strict=True):
-        own = ClientData(part.name, y[start : start + len(part)], groups[start : start + len(part)], attributes)
+    for part, first in zip(parts, (0, 5, 5), strict=True):
+        own = ClientData(part.name, y[first : first + len(part)], groups[first : first + len(part)], attributes)
         other = replace(part, y=1 - part.y)  # must not know what it was cut from
         for found, alone in ((part, own), (other, replace(own, y=1 - own.y))):
             (kinds, columns), (expected, own_columns) = found.combinations, alone.combinations
