@@ -39,9 +39,8 @@ class Expected:
         """What a payload holds and its shape, in order: once on enrolment (True) and in every round (False)."""
         told = sorted(self.method.discloses(), key=lambda d: d.key)
         sent = [d for d in told if d.key not in ("weights", "examples")]
-        shapes = [tuple(self.groups if size == "groups" else size for size in d.shape) for d in sent]
-        both = [*zip(sent, shapes, strict=True)]
-        return {once: {d.key: (d, shape) for d, shape in both if d.once == once} for once in (True, False)}
+        shapes = {d.key: tuple(self.groups if size == "groups" else size for size in d.shape) for d in sent}
+        return {once: {d.key: (d, shapes[d.key]) for d in sent if d.once == once} for once in (True, False)}
 
     def enrolment(self, info: ClientInfo) -> str | None:
         """Return why a client must not take part, or None if it may."""

@@ -282,9 +282,9 @@ class GLocalFair(Method):
         states: Sequence[ClientState],
     ) -> list[Stage]:
         """Move the dual of each client, if the rates to compare with are known, and train against it."""
-        data, logits = [each.data for each in received], [_given(each.logits) for each in received]
-        asked, count = anchored.asked(constraints, data[0].attributes), len(data)
-        counts = anchored.counted(data, logits)
+        data = [each.data for each in received]
+        asked = anchored.asked(constraints, data[0].attributes)
+        counts = anchored.counted(data, [_given(each.logits) for each in received])
         totals = counts.totals
         overall = _rates(totals)
         none = np.zeros(asked.covered.shape)
@@ -299,7 +299,7 @@ class GLocalFair(Method):
             violations = anchored.violation(asked, anchored.deviation(asked, held_out, rates).value)
         tilts = anchored.coefficients(asked, pressures, counts, dual.clip, self.reference == "local")
         multipliers = anchored.multipliers(asked, pressures, counts)
-        flat = (each.reshape(count, -1).tolist() for each in (violations, multipliers))
+        flat = (each.reshape(len(data), -1).tolist() for each in (violations, multipliers))
         told = (_told(zip(asked.names, asked.limits, *own, strict=True)) for own in zip(*flat, strict=True))
         own = zip(tilts, pressures, totals, overall, told, strict=True)
         return [
