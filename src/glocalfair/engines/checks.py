@@ -39,8 +39,10 @@ class Expected:
         """What a payload holds and its shape, in order: once on enrolment (True) and in every round (False)."""
         told = sorted(self.method.discloses(), key=lambda d: d.key)
         sent = [d for d in told if d.key not in ("weights", "examples")]
-        shapes = {d.key: tuple(self.groups if size == "groups" else size for size in d.shape) for d in sent}
-        return {once: {d.key: (d, shapes[d.key]) for d in sent if d.once == once} for once in (True, False)}
+        return {once: {d.key: (d, self._shape(d)) for d in sent if d.once == once} for once in (True, False)}
+
+    def _shape(self, declared: Disclosure) -> tuple[int, ...]:
+        return tuple(self.groups if size == "groups" else size for size in declared.shape)
 
     def enrolment(self, info: ClientInfo) -> str | None:
         """Return why a client must not take part, or None if it may."""
