@@ -24,7 +24,7 @@ def full(cases: Sequence[Case]) -> dict[str, Part]:
     return {
         "rounds": lambda: rounds.lines(cases, 16, 5, flower=True),
         "cost": lambda: cost.lines(30, 2000, 3, many=True),
-        "server": lambda: server.lines(server.RESNET34, 30, 3),
+        "server": lambda: server.lines(server.RESNET34, 30, 7),
         "seeds": lambda: seeds.lines(10, 30, 3),
         "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 30, 3, evaluated=True),
         "exponents": lambda: scale.exponents((1, 2, 4, 8), 3),
