@@ -23,10 +23,10 @@ def full(cases: Sequence[Case]) -> dict[str, Part]:
     """All of it: half an hour to an hour on two cores."""
     return {
         "rounds": lambda: rounds.lines(cases, 16, 5, flower=True),
-        "cost": lambda: cost.lines(30, 2000, 3, many=True),
+        "cost": lambda: cost.lines(30, 2000, 3),
         "server": lambda: server.lines(server.RESNET34, 30, 7),
         "seeds": lambda: seeds.lines(10, 30, 3),
-        "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 30, 3, evaluated=True),
+        "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 30, 3, whole=True),
         "exponents": lambda: scale.exponents((1, 2, 4, 8), 3),
         "start": lambda: startup.lines(3),
     }
@@ -36,10 +36,10 @@ def quick(cases: Sequence[Case]) -> dict[str, Part]:
     """The same in short: under three minutes on two idle cores. Flower's simulation starts too slowly for that."""
     return {
         "rounds": lambda: rounds.lines(cases, 8, 1, flower=False),
-        "cost": lambda: cost.lines(30, 400, 1, many=False),
+        "cost": lambda: cost.lines(30, 400, 1, many=["hundred"]),
         "server": lambda: server.lines(server.RESNET34, 4, 3),
         "seeds": lambda: seeds.lines(1, 6, 1),
-        "scale": lambda: scale.growth((1_000, 10_000), 30, 1, evaluated=False),
+        "scale": lambda: scale.growth((1_000, 10_000), 30, 1, whole=False),
         "exponents": lambda: scale.exponents((1, 8), 1),
         "start": lambda: startup.lines(1),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from benchmarks.clock import Laps, Seconds, report
+from benchmarks.ours import counting
 from benchmarks.processes import measure
 from benchmarks.table import Line, compared, middle
 from glocalfair.config import build
@@ -69,6 +70,8 @@ RUNS = {
     "glocalfair-paper": ("glocalfair-paper", 1),
 }
 """Method and epochs of each run. The published form trains an epoch without and one with constraints."""
+PEERS = {"glocalfair": "fedavg", "glocalfair-paper": "fedavg, two epochs"}
+"""What each is compared with: the same clients in each round, and as many steps of each."""
 BLOCK = 3
 """So many rounds a process runs before the next one has its turn: what disturbs the machine for seconds disturbs all of
 them, and most rounds find the cache as the round before has left it."""
@@ -98,10 +101,11 @@ def prepared(kind: str, name: str, rounds: int, rows: int) -> Experiment:
 def run(name: str, kind: str, rounds: int, rows: int, turn: Connection) -> None:
     """Train some rounds whenever it is this process's turn, and tell at last how long a round took."""
     torch.set_num_threads(1)
-    laps = Laps()
+    laps, drawn, taken = Laps(), [], counting()
 
     def on_round(record: Mapping[str, Any]) -> None:
         laps.mark()
+        drawn.append(record["participants"])
         if record["round"] % BLOCK == 0:
             turn.send(None)
             turn.recv()
@@ -115,7 +119,7 @@ def run(name: str, kind: str, rounds: int, rows: int, turn: Connection) -> None:
         ready.complete(directory, on_round=on_round)
     # GLocalFair's dual starts to move after a sixth of the rounds: only then does it cost what it costs. The mean,
     # because clients' own models are not measured in every round.
-    turn.send(asdict(laps.mean(skip=max(2, rounds // 3))))
+    turn.send({**asdict(laps.mean(skip=max(2, rounds // 3))), "work": [drawn, taken]})
 
 
 def main(kind: str, rounds: str, rows: str) -> None:
@@ -126,7 +130,7 @@ def main(kind: str, rounds: str, rows: str) -> None:
         turns[name], theirs = spawn.Pipe()
         spawn.Process(target=run, args=(name, kind, int(rounds), int(rows), theirs), daemon=True).start()
         theirs.close()
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, Any]] = {}
     while len(found) < len(RUNS):
         for name, turn in turns.items():
             if name not in found:
@@ -134,24 +138,27 @@ def main(kind: str, rounds: str, rows: str) -> None:
                 told = turn.recv()  # an EOFError if the process has failed
                 if told is not None:
                     found[name] = told
+    work = {name: each.pop("work") for name, each in found.items()}
+    for ours, peer in PEERS.items():
+        assert work[ours] == work[peer], f"{ours}: other clients or another number of steps than {peer}"
     report(Seconds(**found["fedavg"]), runs=found)
 
 
-def lines(rounds: int, rows: int, repetitions: int, many: bool) -> Iterator[Line]:
+def lines(rounds: int, rows: int, repetitions: int, many: Sequence[str] = tuple(MANY)) -> Iterator[Line]:
     """Compare on a table, on pictures, and where clients train so little that all else shows."""
     kinds = {"adult": "Adult, 8 clients", "pictures": f"{rows:,} pictures, 4 clients"}
-    if many:
-        kinds |= {kind: name for kind, (*_, name) in MANY.items()}
+    kinds |= {kind: MANY[kind][-1] for kind in many}
     for kind, name in kinds.items():
         # Many clients' own models are measured every 60 rounds or so: a short run would show the last time alone.
         length = rounds * 10 if kind in MANY else rounds
         turns = [measure("cost", kind, length, rows)["runs"] for _ in range(repetitions)]
         found = {run: [turn[run] for turn in turns] for run in RUNS}
         detail = "; ".join(f"{run} {1000 * middle(results):.0f} ms" for run, results in found.items())
-        yield compared("2 GLocalFair", f"GLocalFair / FedAvg, {name}", found["glocalfair"], found["fedavg"],
-                       target=1.5, better="less", note=f"CPU a round: {detail}")  # fmt: skip
-        yield compared("2 GLocalFair", f"as published / FedAvg, as many steps, {name}", found["glocalfair-paper"],
-                       found["fedavg, two epochs"], target=1.5, better="less")  # fmt: skip
+        titles = {"glocalfair": "GLocalFair / FedAvg", "glocalfair-paper": "as published / FedAvg, as many steps"}
+        notes = {"glocalfair": f"CPU a round: {detail}"}
+        for ours, peer in PEERS.items():
+            yield compared("2 GLocalFair", f"{titles[ours]}, {name}", found[ours], found[peer],
+                           target=1.5, better="less", note=notes.get(ours, ""))  # fmt: skip
 
 
 if __name__ == "__main__":

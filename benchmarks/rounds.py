@@ -31,7 +31,7 @@ def engines(flower: bool) -> list[str]:
     ours = [kind for kind in NAMES if flower or kind != "dropout"]
     peers = ["pfl", *(["pfl-dropout", "flower"] if flower else [])] if PEERS.exists() else []
     loops = ["loop", "loader"] if flower else [] if peers else ["loader"]
-    return [*ours, *loops, *peers]
+    return [*ours, *loops, *peers, "limit"]
 
 
 def once(engine: str, path: Path, case: Case, rounds: int) -> dict[str, Any]:
@@ -40,6 +40,8 @@ def once(engine: str, path: Path, case: Case, rounds: int) -> dict[str, Any]:
         return measure("ours", path, rounds, case.per_round, engine)
     if engine in ("loop", "loader"):
         return measure("loops", path, engine)
+    if engine == "limit":
+        return measure("limit", path)
     peer, _, kind = engine.partition("-")
     return measure(f"peer_{peer}", path, *filter(None, [kind]), peer=True)
 
@@ -72,7 +74,8 @@ def turns(case: Case, rounds: int, repetitions: int, flower: bool) -> Results:
             # In another order each time: nobody always runs in the wake of the same engine.
             for engine in order.permutation(list(results)).tolist():
                 results[engine].append(once(engine, path, case, rounds))
-                check(engine, results[engine][-1], work, first["loss"])
+                if engine != "limit":  # which trains no model
+                    check(engine, results[engine][-1], work, first["loss"])
     return results
 
 
@@ -93,6 +96,9 @@ def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) ->
                 mean = [result["mean"] for result in found[kind]]
                 yield compared("1 rounds", f"{name}: Flower / ours, {case.name}", found["flower"], mean,
                                target=FLOWER[number])  # fmt: skip
+            if kind == "mlp":
+                yield compared("1 rounds", f"{name}: ours / matrix products alone, {case.name}", found[kind],
+                               found["limit"])  # fmt: skip
             if "loader" in found and kind != "dropout":
                 yield compared("1 rounds", f"{name}: DataLoader loop / ours, {case.name}", found["loader"], found[kind],
                                note="" if "pfl" in found else seconds)  # fmt: skip

@@ -22,6 +22,8 @@ from glocalfair.runs import RunDirectory
 ROWS_EACH = 20
 PER_ROUND = 100
 FEATURES = 20
+MODEL, LARGER = "32,16", "96,32"
+"""Hidden layers: the second has four times as many weights."""
 
 
 def main(method: str, clients: str, per_round: str, rows: str, hidden: str, rounds: str, evaluate: str) -> None:
@@ -59,31 +61,48 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
     return float(np.polyfit([math.log(s) for s in sizes], [math.log(c) for c in costs], 1)[0])
 
 
-def growth(clients: Sequence[int], rounds: int, repetitions: int, evaluated: bool) -> Iterator[Line]:
-    """Measure rounds of 100 clients in ever larger federations, the largest also `evaluated` in each round."""
+def growth(clients: Sequence[int], rounds: int, repetitions: int, whole: bool) -> Iterator[Line]:
+    """Measure rounds of 100 clients in ever larger federations.
+
+    `whole`: the largest also evaluated in each round, and with a larger model.
+    """
     least, most = min(clients), max(clients)
     for method in ("fedavg", "glocalfair"):
         # Evaluation looks at every client's validation rows: it grows with the data, a round need not.
-        settings = [*((k, rounds) for k in clients), *([(most, 1)] if evaluated else [])]
-        found: dict[tuple[int, int], list[dict[str, Any]]] = {setting: [] for setting in settings}
+        settings = [(k, rounds, MODEL) for k in clients]
+        settings += [(most, 1, MODEL), (most, rounds, LARGER)] if whole else []
+        found: dict[tuple[int, int, str], list[dict[str, Any]]] = {setting: [] for setting in settings}
         for _ in range(repetitions):
-            for (k, evaluate), results in found.items():
-                results.append(measure("scale", method, k, PER_ROUND, ROWS_EACH, "32,16", rounds, evaluate))
-        for (k, evaluate), results in found.items():
+            for (k, evaluate, hidden), results in found.items():
+                results.append(measure("scale", method, k, PER_ROUND, ROWS_EACH, hidden, rounds, evaluate))
+        for (k, evaluate, hidden), results in found.items():
             memory, data = middle(results, "megabytes"), middle(results, "data")
             note = f"{memory:.0f} MB in all, data {data:.0f} MB; ready after {middle(results, 'prepare'):.1f} s"
             what = f"{method}, {k:,} clients, {PER_ROUND} a round" + ", all evaluated in each" * (evaluate == 1)
+            what += f", {results[0]['weights']:,} weights" * (hidden == LARGER)
             wall = 1000 * middle(results, "wall")
             yield Line("5 scale", what, 1000 * middle(results), "ms", note=note, wall=wall)
+        usual = found[most, rounds, MODEL]
         yield compared("5 scale", f"{method}: a round at {most:,} / at {least:,} clients",
-                       found[most, rounds], found[least, rounds], target=1.5, better="less")  # fmt: skip
+                       usual, found[least, rounds, MODEL], target=1.5, better="less")  # fmt: skip
+        if whole:
+            yield _by_model(f"{method}, {most:,} clients", most, usual, found[most, rounds, LARGER])
+
+
+def _by_model(name: str, clients: int, small: Sequence[dict[str, Any]], large: Sequence[dict[str, Any]]) -> Line:
+    """Tell how much memory a larger model takes, beside what it would take if every client had one."""
+    more = large[0]["weights"] - small[0]["weights"]
+    each = clients * more * 4 / 2**20
+    taken = middle(large, "megabytes") - middle(small, "megabytes")
+    what = f"{name}: memory for {more:,} more weights / as much on every client"
+    return Line("5 scale", what, taken / each, "×", 0.1, "less", f"{taken:.0f} and {each:.0f} MB")
 
 
 def exponents(factors: Sequence[int], repetitions: int) -> Iterator[Line]:
     """Fit how the cost of a round grows with clients, rows and parameters."""
     sweeps = {
-        "clients a round": [(64 * f, 64 * f, 200, "32,16") for f in factors],
-        "rows of a client": [(64, 64, 400 * f, "32,16") for f in factors],
+        "clients a round": [(64 * f, 64 * f, 200, MODEL) for f in factors],
+        "rows of a client": [(64, 64, 400 * f, MODEL) for f in factors],
         "parameters": [(32, 32, 200, f"{256 * f},256") for f in factors],
     }
     for what, settings in sweeps.items():
