@@ -15,6 +15,7 @@ from glocalfair.local import anchored
 from glocalfair.local.constraints import FNR, FPR, PositiveRate
 from glocalfair.methods.fedavg import FedAvg
 from glocalfair.methods.glocalfair import GLocalFair, GLocalFairPaper
+from glocalfair.methods.roster import array
 from glocalfair.types import Attribute, Broadcast, ClientData, ClientUpdate, ServerState, Stage, Trained
 from tests.federations import context, drawn, held, play, seen, sent, simulator, start
 
@@ -441,6 +442,33 @@ def test_federation_reference_is_pooled_and_remembers_absent_clients() -> None:
         method.broadcast(state, "d", context()).payload["reference"], [1.5 / 9, 4.5 / 12, 12 / 21]
     )
     np.testing.assert_allclose(method.broadcast(state, "a", context()).payload["reference"], [3 / 6, 9 / 12, 12 / 18])
+
+
+def test_references_are_those_of_a_server_that_keeps_everybodys_totals_for_ever() -> None:
+    """Those who have not reported for long are left out of the sum; nobody can tell."""
+    method, rng = GLocalFair(), np.random.default_rng(3)
+    names = [f"c{k:02d}" for k in range(12)]
+    state = method.init(np.zeros(4), {name: method.enrol(held([1], [0], name)) for name in names})
+    totals, expected = np.zeros((12, 4)), np.full((12, 3), np.nan)
+    for number in range(150):
+        # The last two come early and never again.
+        chosen = np.flatnonzero(rng.random(12) < np.repeat([0.3, 0.5 * (number < 9)], [10, 2]))
+        if not len(chosen):
+            continue
+        missed, caught, accepted, refused = rng.integers(1, 40, (4, len(chosen))).astype(float)
+        new = np.stack([missed, missed + caught, accepted, accepted + refused], 1)
+        updates = [sent(names[k], SPREAD[0], 5, {"totals": each}) for k, each in zip(chosen, new, strict=True)]
+        state = method.next_state(state, np.zeros(4), updates, context(size=4))
+        totals *= 0.5
+        totals[chosen] = new
+        m, p, a, n = totals.sum(0)
+        expected[chosen] = m / p, a / n, (p - m + a) / (p + n)
+        for name, wanted in zip(names, expected, strict=True):
+            told = method.broadcast(state, name, context(size=4)).payload
+            np.testing.assert_allclose(told.get("reference", [np.nan] * 3), wanted, rtol=1e-12)
+    recent, reported = array(state.values, "recent"), array(state.values, "reported")
+    assert len(recent) == len(set(recent.tolist())), "nobody counts twice"
+    assert reported.min() > 0 and len(recent) == 10, "somebody has reported, but not lately"
 
 
 # --------------------------------------------------------------------------- ablations and the payload

@@ -42,7 +42,7 @@ from glocalfair.types import (
 )
 
 RATES = ("fnr", "fpr", "positive_rate")
-FADE = 0.5
+FADE, FORGOTTEN = 0.5, 60
 ONE_GROUP = "(on a client with one group they are that group's)"
 OVERRIDABLE = ("constraints", "tau_fnr", "tau_fpr", "tau_positive_rate", "mode")
 
@@ -371,14 +371,16 @@ class GLocalFair(Method):
         if not self._needs_totals:
             return ServerState(weights)
         names, examples = roster(infos)
-        nothing = np.zeros((len(examples), 4))
-        return ServerState(weights, {**names, "totals": nothing, "reference": np.full((len(examples), 3), np.nan)})
+        # Of each client the number of its latest report (0: none), and the federation's rates at each; of those who
+        # reported lately the totals. So a round takes no longer with many enrolled.
+        kept: dict[str, Value] = {"reported": np.zeros(len(examples), np.int64), "rates": np.full((1, 3), np.nan)}
+        return ServerState(weights, {**names, **kept, "recent": np.empty(0, np.int64), "totals": np.empty((0, 4))})
 
     def broadcast(self, state: ServerState, client: str, context: RoundContext) -> Broadcast:
         """Send the federation's rates as of this client's last report."""
         if not self._needs_totals:
             return Broadcast(state.weights)
-        reference = array(state.values, "reference")[place(state, client)]
+        reference = array(state.values, "rates")[array(state.values, "reported")[place(state, client)]]
         known = all(rate == rate for rate in reference.tolist())  # not NaN; numpy takes long for three numbers
         return Broadcast(state.weights, {"reference": reference} if known else {})
 
@@ -438,13 +440,18 @@ class GLocalFair(Method):
         """Keep the latest totals of every client: the reference must not depend on who took part this round."""
         if not self._needs_totals:
             return ServerState(weights)
-        rows = places(state, updates)
+        rows, rates, recent = places(state, updates), array(state.values, "rates"), array(state.values, "recent")
+        reported = array(state.values, "reported").copy()
+        reported[rows] = len(rates)
         # Absent clients' totals are of older models; they fade, so that a reference is of nearly one model.
-        totals, reference = FADE * array(state.values, "totals"), array(state.values, "reference").copy()
-        totals[rows] = column(updates, "totals")
+        age = len(rates) - reported[recent]
+        kept = (age > 0) & (age < FORGOTTEN)
+        recent = np.concatenate([recent[kept], rows])
+        totals = np.concatenate([FADE * array(state.values, "totals")[kept], column(updates, "totals")])
         # Column by column: a sum over rows of four numbers takes ten times as long.
-        reference[rows] = _rates(np.array([each.sum() for each in totals.T]))
-        return ServerState(weights, {**state.values, "totals": totals, "reference": reference})
+        rates = np.concatenate([rates, _rates(np.array([[each.sum() for each in totals.T]]))])
+        told = {"reported": reported, "rates": rates, "recent": recent, "totals": totals}
+        return ServerState(weights, {**state.values, **told})
 
 
 def _rates(totals: Floats) -> Floats:
