@@ -373,14 +373,17 @@ class GLocalFair(Method):
         names, examples = roster(infos)
         # Of each client the number of its latest report (0: none), and the federation's rates at each; of those who
         # reported lately the totals. So a round takes no longer with many enrolled.
-        kept: dict[str, Value] = {"reported": np.zeros(len(examples), np.int64), "rates": np.full((1, 3), np.nan)}
+        kept: dict[str, Value] = {"reported": np.zeros(len(examples), np.int64), "rates": np.empty((0, 3))}
         return ServerState(weights, {**names, **kept, "recent": np.empty(0, np.int64), "totals": np.empty((0, 4))})
 
     def broadcast(self, state: ServerState, client: str, context: RoundContext) -> Broadcast:
         """Send the federation's rates as of this client's last report."""
         if not self._needs_totals:
             return Broadcast(state.weights)
-        reference = array(state.values, "rates")[array(state.values, "reported")[place(state, client)]]
+        number = array(state.values, "reported")[place(state, client)]
+        if number == 0:
+            return Broadcast(state.weights)
+        reference = array(state.values, "rates")[number - 1]
         known = all(rate == rate for rate in reference.tolist())  # not NaN; numpy takes long for three numbers
         return Broadcast(state.weights, {"reference": reference} if known else {})
 
@@ -442,9 +445,9 @@ class GLocalFair(Method):
             return ServerState(weights)
         rows, rates, recent = places(state, updates), array(state.values, "rates"), array(state.values, "recent")
         reported = array(state.values, "reported").copy()
-        reported[rows] = len(rates)
+        reported[rows] = number = len(rates) + 1
         # Absent clients' totals are of older models; they fade, so that a reference is of nearly one model.
-        age = len(rates) - reported[recent]
+        age = number - reported[recent]
         kept = (age > 0) & (age < FORGOTTEN)
         recent = np.concatenate([recent[kept], rows])
         totals = np.concatenate([FADE * array(state.values, "totals")[kept], column(updates, "totals")])
