@@ -7,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from benchmarks.clock import Laps, report
 from benchmarks.work import BATCH, HIDDEN, Work
@@ -18,7 +17,6 @@ TOGETHER = 30
 
 def main(path: str) -> None:
     """Multiply what a step multiplies, forth and back, for as many rows as each round has."""
-    torch.set_num_threads(1)
     work = Work.load(Path(path))
     rng = np.random.default_rng(0)
 
