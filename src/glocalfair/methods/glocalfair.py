@@ -440,7 +440,7 @@ class GLocalFair(Method):
     def next_state(
         self, state: ServerState, weights: Floats, updates: Sequence[ClientUpdate], context: RoundContext
     ) -> ServerState:
-        """Keep the latest totals of all who reported lately: the reference must not depend on who took part this round."""
+        """Keep totals of all who reported lately: the reference must not depend on who took part this round."""
         if not self._needs_totals:
             return ServerState(weights)
         rows, rates, recent = places(state, updates), array(state.values, "rates"), array(state.values, "recent")
