@@ -37,7 +37,7 @@ def quick(cases: Sequence[Case]) -> dict[str, Part]:
     return {
         "rounds": lambda: rounds.lines(cases, 8, 1, flower=False),
         "cost": lambda: cost.lines(30, 400, 1, many=["hundred"]),
-        "server": lambda: server.lines(server.RESNET34, 4, 3),
+        "server": lambda: server.lines(server.RESNET34, 4, 5),
         "seeds": lambda: seeds.lines(1, 6, 1),
         "scale": lambda: scale.growth((1_000, 10_000), 30, 1, whole=False),
         "exponents": lambda: scale.exponents((1, 8), 1),

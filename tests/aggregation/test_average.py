@@ -24,6 +24,7 @@ def test_pieces_equal_the_whole_bit_for_bit(dtype: type, clients: int, size: int
     share *= (1 - kept) / share.sum()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(average, "_CHUNK", 7)
+        patch.setattr(average, "_STRETCH", 16)
         found = weighted_average(vectors, share, rest)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, at_once(vectors, share, rest))

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from glocalfair.cores import side_by_side
 from glocalfair.types import Floats
 
 _CHUNK = 1 << 15
+_STRETCH = 1 << 20
+"""So many weights go to one core at a time; a model of fewer needs no other."""
 
 
 def normalise(mass: Floats) -> Floats:
@@ -34,14 +37,19 @@ def weighted_average(vectors: Sequence[Floats], coefficients: Floats, rest: Floa
     if 1 - total > 1e-12:
         shares.append((rest, 1 - total))
     result = np.empty(rest.shape, rest.dtype)
-    # Piece by piece, so that the float64 sums stay in the cache whatever the size of the model.
-    summed, scaled = np.empty(min(_CHUNK, len(rest))), np.empty(min(_CHUNK, len(rest)))
-    for start in range(0, len(rest), _CHUNK):
-        end = min(start + _CHUNK, len(rest))
-        part, term = summed[: end - start], scaled[: end - start]
-        part.fill(0)
-        for vector, share in shares:
-            np.multiply(vector[start:end], share, out=term, dtype=np.float64)
-            part += term
-        result[start:end] = part
+
+    def stretch(first: int) -> None:
+        last = min(first + _STRETCH, len(rest))
+        summed, scaled = np.empty(min(_CHUNK, last - first)), np.empty(min(_CHUNK, last - first))
+        # Piece by piece, so that the float64 sums stay in the cache whatever the size of the model.
+        for start in range(first, last, _CHUNK):
+            end = min(start + _CHUNK, last)
+            part, term = summed[: end - start], scaled[: end - start]
+            part.fill(0)
+            for vector, share in shares:
+                np.multiply(vector[start:end], share, out=term, dtype=np.float64)
+                part += term
+            result[start:end] = part
+
+    side_by_side(stretch, range(0, len(rest), _STRETCH))
     return result

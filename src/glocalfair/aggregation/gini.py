@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from glocalfair.aggregation import buckets
-from glocalfair.cores import cores
+from glocalfair.cores import side_by_side
+from glocalfair.memory import keep_freed
 from glocalfair.types import Floats
 
 _CHUNK = 1 << 20
 _MANY = 1 << 20
-_SIDE_BY_SIDE = 4
-"""Each needs memory of its own: little for buckets, a copy of the model where only sorting helps."""
 
 
 def inequality(weights: Floats, points: int = 11, origin: Floats | None = None) -> tuple[float, Floats]:
@@ -37,7 +35,7 @@ def inequality(weights: Floats, points: int = 11, origin: Floats | None = None) 
 def inequalities(
     models: Sequence[Floats], points: int = 11, origin: Floats | None = None
 ) -> list[tuple[float, Floats]]:
-    """Return `inequality` of several models: large ones side by side, on all cores (but no more than four).
+    """Return `inequality` of several models: large ones side by side, on up to four cores.
 
     >>> [round(value, 4) for value, _ in inequalities([np.array([-2.0, 1.0, 1.0]), np.ones(3)])]
     [0.1667, 0.0]
@@ -52,8 +50,8 @@ def inequalities(
     def one(model: Floats) -> tuple[float, Floats]:
         return inequality(model, points, origin)
 
-    with ThreadPoolExecutor(min(cores(), _SIDE_BY_SIDE)) as pool:
-        return list(pool.map(one, models))
+    keep_freed()  # the next model needs as much memory as this one
+    return side_by_side(one, models)
 
 
 def _sorting(models: Sequence[Floats], points: int, origin: Floats | None) -> list[tuple[float, Floats]]:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from glocalfair.cores import cores
 from glocalfair.data.images.sources import Source
 from glocalfair.errors import GlocalfairError
 
@@ -195,7 +196,7 @@ def _decoded(source: Source, side: int) -> Iterator[tuple[int, bytes, bytes, str
             words = "not a picture" if type(error).__name__ == "UnidentifiedImageError" else str(error)
             return number, b"", b"", " ".join(words.split())[:120] or type(error).__name__
 
-    with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         for begin in range(0, len(source.names), CHUNK):
             yield from pool.map(one, range(begin, min(begin + CHUNK, len(source.names))))
 
