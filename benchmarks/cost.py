@@ -159,6 +159,11 @@ def lines(rounds: int, rows: int, repetitions: int, many: Sequence[str] = tuple(
         for ours, peer in PEERS.items():
             yield compared("2 GLocalFair", f"{titles[ours]}, {name}", found[ours], found[peer],
                            target=1.5, better="less", note=notes.get(ours, ""))  # fmt: skip
+        if kind != "pictures":
+            clients = prepared(kind, "fedavg", 1, rows).federation.clients
+            each = sum(len(client.train) for client in clients) / len(clients)
+            yield Line("2 GLocalFair", f"GLocalFair / FedAvg in matrix products and sorting alone, {name}",
+                       measure("limit", "glocalfair", each)["ratio"])  # fmt: skip
 
 
 if __name__ == "__main__":

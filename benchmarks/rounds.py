@@ -41,7 +41,7 @@ def once(engine: str, path: Path, case: Case, rounds: int) -> dict[str, Any]:
     if engine in ("loop", "loader"):
         return measure("loops", path, engine)
     if engine == "limit":
-        return measure("limit", path)
+        return measure("limit", "rounds", path)
     peer, _, kind = engine.partition("-")
     return measure(f"peer_{peer}", path, *filter(None, [kind]), peer=True)
 
