@@ -35,12 +35,12 @@ def full(cases: Sequence[Case]) -> dict[str, Part]:
 def quick(cases: Sequence[Case]) -> dict[str, Part]:
     """The same in short: under three minutes on two idle cores. Flower's simulation starts too slowly for that."""
     return {
-        "rounds": lambda: rounds.lines(cases, 8, 1, flower=False),
-        "cost": lambda: cost.lines(30, 400, 1, many=["hundred"]),
-        "server": lambda: server.lines(server.RESNET34, 4, 5),
+        "rounds": lambda: rounds.lines(cases, 6, 1, flower=False),
+        "cost": lambda: cost.lines(18, 400, 1, many=["hundred"]),
+        "server": lambda: server.lines(server.RESNET34, 4, 3),
         "seeds": lambda: seeds.lines(1, 6, 1),
         "scale": lambda: scale.growth((1_000, 10_000), 30, 1, whole=False),
-        "exponents": lambda: scale.exponents((1, 8), 1),
+        "exponents": lambda: scale.exponents((1, 4), 1),
         "start": lambda: startup.lines(1),
     }
 

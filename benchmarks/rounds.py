@@ -28,7 +28,7 @@ Results = dict[str, list[dict[str, Any]]]
 
 def engines(flower: bool) -> list[str]:
     """Name what can be measured: the peers need their own environment. Without Flower it is the short form."""
-    ours = [kind for kind in NAMES if flower or kind != "dropout"]
+    ours = [kind for kind in NAMES if flower or kind in ("mlp", "vmap")]
     peers = ["pfl", *(["pfl-dropout", "flower"] if flower else [])] if PEERS.exists() else []
     loops = ["loop", "loader"] if flower else [] if peers else ["loader"]
     return [*ours, *loops, *peers, "limit"]
