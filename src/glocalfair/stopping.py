@@ -37,11 +37,16 @@ def waiting_for_later(*signals: signal.Signals) -> Iterator[None]:
         return
     # It lets signals through again when it starts, and it starts with the first process.
     resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    came: list[int] = []
+    # Noted, too, and not only blocked: a library's thread that blocks nothing takes them for the whole process.
+    with handling(lambda number, _: came.append(number), *signals):
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    for number in came[:1]:
+        signal.raise_signal(number)
 
 
 class Stop:

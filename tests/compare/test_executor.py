@@ -78,7 +78,7 @@ def test_more_seeds_and_methods_use_what_is_there(tmp_path: Path) -> None:
 def test_a_run_that_fails_is_named(tmp_path: Path, workers: int) -> None:
     found = jobs(tmp_path, "fedavg", "qffl")
     (tmp_path / "qffl").write_text("a file where a directory is needed")
-    with pytest.raises(GlocalfairError, match=r"Run 'qffl/seed0': Cannot write"):
+    with pytest.raises(GlocalfairError, match=r"Run 'qffl/seed[01]': Cannot write"):
         executor.execute(found, workers)
 
 

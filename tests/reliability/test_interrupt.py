@@ -72,7 +72,7 @@ def _left(group: int) -> bool:
 def test_a_comparison_goes_on_and_leaves_nobody_behind(tmp_path: Path, faults: Faults) -> None:
     """As a terminal does it: the signal goes to the whole group of processes, workers included."""
     output = tmp_path / "out"
-    for moment in range(2):
+    for moment in ("first worker starts", "workers load torch", "workers train"):
         # Whoever starts these tests in the background lets them ignore Ctrl-C, and what they start would, too.
         with handling(signal.default_int_handler, signal.SIGINT):
             process = subprocess.Popen(
@@ -81,12 +81,11 @@ def test_a_comparison_goes_on_and_leaves_nobody_behind(tmp_path: Path, faults: F
                 text=True,
                 start_new_session=True,
             )
-        if moment == 0:
-            # Workers are still loading torch.
-            wait_for(lambda: _children(process.pid) >= 2)  # noqa: B023
-            time.sleep(0.5)
-        else:
+        if moment == "workers train":
             wait_for(lambda: sum(lines(log) for log in output.rglob("timing.jsonl")) >= 2, timeout=200)
+        else:
+            wait_for(lambda: _children(process.pid) >= 2)  # noqa: B023
+            time.sleep(0.5 if moment == "workers load torch" else 0)
         os.killpg(process.pid, signal.SIGINT)
         told = process.communicate(timeout=120)[1]
         assert process.returncode == 130, told
@@ -97,7 +96,7 @@ def test_a_comparison_goes_on_and_leaves_nobody_behind(tmp_path: Path, faults: F
         assert glocalfair(*_compare(place), "--workers", 1).exit_code == 0
     for one in (tmp_path / "whole").rglob("rounds.jsonl"):
         assert_same(output / one.parent.relative_to(tmp_path / "whole"), one.parent)
-    faults.record("SIGINT to a comparison and its workers", "no process left, same runs when continued", 2)
+    faults.record("SIGINT to a comparison and its workers", "no process left, same runs when continued", 3)
 
 
 def _children(pid: int) -> int:

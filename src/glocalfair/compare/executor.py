@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Any
 
 from glocalfair import config as configuration
 from glocalfair.compare import worker
+from glocalfair.compare.crew import work_off
 from glocalfair.compare.jobs import Job
 from glocalfair.cores import cores
 from glocalfair.errors import GlocalfairError, invalid
 from glocalfair.runs import RunDirectory
-from glocalfair.stopping import waiting_for_later
 
 _POLL = 0.5
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -103,35 +98,15 @@ def _explained(job: Job) -> Iterator[None]:
 
 
 def _in_parallel(waiting: Sequence[Job], workers: int, progress: _Progress) -> None:
-    others = set(multiprocessing.active_children())
-    # Spawned and not forked: torch's threads do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with _one_thread(), ProcessPoolExecutor(workers, context, worker.start) as pool:
-        futures: dict[Future[Any], Job] = {}
-        try:
-            # Workers take over that Ctrl-C waits: while they load torch they could not say so themselves.
-            with waiting_for_later(signal.SIGINT):
-                for job in waiting:
-                    values = configuration.to_mapping(job.config)
-                    futures[pool.submit(worker.execute, values, str(job.path))] = job
-            while futures:
-                done, _ = wait(futures, _POLL, FIRST_COMPLETED)
-                for future in done:
-                    job = futures.pop(future)
-                    with _explained(job):
-                        future.result()
-                    progress.finish(job)
-                progress.tell()
-        except BrokenProcessPool as error:
-            raise GlocalfairError(
-                "A worker process died, perhaps for lack of memory. Try fewer --workers; finished runs are kept."
-            ) from error
-        except BaseException:
-            # Whatever runs now can be continued later: do not let anybody wait for it.
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in set(multiprocessing.active_children()) - others:
-                child.terminate()
-            raise
+    tasks = [(configuration.to_mapping(job.config), str(job.path)) for job in waiting]
+    with _one_thread(), contextlib.closing(work_off(worker.start, worker.execute, tasks, workers, _POLL)) as turns:
+        for ended in turns:
+            for number, error in ended:
+                with _explained(waiting[number]):
+                    if error is not None:
+                        raise error
+                progress.finish(waiting[number])
+            progress.tell()
 
 
 @contextlib.contextmanager
