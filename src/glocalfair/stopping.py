@@ -30,6 +30,16 @@ def handling(handler: Any, *signals: signal.Signals) -> Iterator[None]:
 
 
 @contextmanager
+def noted(*signals: signal.Signals) -> Iterator[None]:
+    """Let signals wait for the end of the block; one is enough then, however many came."""
+    came: list[int] = []
+    with handling(lambda number, _: came.append(number), *signals):
+        yield
+    for number in came[:1]:
+        signal.raise_signal(number)
+
+
+@contextmanager
 def waiting_for_later(*signals: signal.Signals) -> Iterator[None]:
     """Let signals wait for the end of the block; for processes that start in it they wait for ever."""
     if not hasattr(signal, "pthread_sigmask"):
@@ -37,16 +47,13 @@ def waiting_for_later(*signals: signal.Signals) -> Iterator[None]:
         return
     # It lets signals through again when it starts, and it starts with the first process.
     resource_tracker.ensure_running()
-    came: list[int] = []
-    # Noted, too, and not only blocked: a library's thread that blocks nothing takes them for the whole process.
-    with handling(lambda number, _: came.append(number), *signals):
+    # To block them is not enough: a library's thread that blocks nothing takes them for the whole process.
+    with noted(*signals):
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         try:
             yield
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    for number in came[:1]:
-        signal.raise_signal(number)
 
 
 class Stop:

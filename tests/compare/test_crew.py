@@ -6,15 +6,17 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
 
 from glocalfair.compare.crew import Task, work_off
 from glocalfair.errors import GlocalfairError
-from glocalfair.stopping import waiting_for_later
+from glocalfair.stopping import handling, waiting_for_later
 
 
 class OddError(Exception):
@@ -35,6 +37,8 @@ def write(path: Path) -> None:
 def fail(kind: str) -> None:
     if kind == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "exit":
+        sys.exit("enough")
     raise {"odd": OddError("strange ", "thing"), "plain": GlocalfairError("a mistake")}[kind]
 
 
@@ -51,15 +55,18 @@ def test_every_task_is_done_by_as_many_processes_as_asked_for(tmp_path: Path) ->
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.parametrize(
-    ("kind", "error", "text"),
-    [("plain", GlocalfairError, "a mistake"), ("odd", RuntimeError, "OddError: strange thing")],
-)
-def test_an_error_comes_back_with_its_lines(kind: str, error: type[Exception], text: str) -> None:
+ERRORS = {
+    "plain": GlocalfairError("a mistake"),
+    "odd": RuntimeError("OddError: strange thing"),
+    "exit": RuntimeError("SystemExit: enough"),
+}
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_an_error_comes_back_with_its_lines(kind: str) -> None:
     ((number, found),) = [one for turn in work_off(ready, fail, [(kind,)], 1, 5) for one in turn]
     assert number == 0
-    assert type(found) is error
-    assert str(found) == text
+    assert repr(found) == repr(ERRORS[kind])
     assert "in fail" in found.__notes__[0]
 
 
@@ -77,6 +84,26 @@ def test_who_leaves_early_waits_for_nobody(tmp_path: Path) -> None:
     assert not multiprocessing.active_children()
 
 
+def test_a_second_interrupt_leaves_nobody_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes while the first one's processes are being ended; without care the others would work on for minutes."""
+    kill, killed = SpawnProcess.kill, []
+
+    def interrupted(process: SpawnProcess) -> None:
+        kill(process)
+        killed.append(process)
+        if len(killed) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(SpawnProcess, "kill", interrupted)
+    paths = [tmp_path / "one", tmp_path / "two"]
+    turns = work_off(ready, endless, [(path,) for path in paths], 2, 0.05)
+    while not all(path.exists() for path in paths):
+        assert next(turns) == []
+    with pytest.raises(KeyboardInterrupt):
+        turns.close()
+    assert not multiprocessing.active_children()
+
+
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system has no masks of signals")
 def test_a_signal_waits_although_another_thread_takes_it() -> None:
     """Threads of libraries block nothing, and Python tells the main thread what came to any of them."""
@@ -85,7 +112,8 @@ def test_a_signal_waits_although_another_thread_takes_it() -> None:
     other.start()
     passed = []
     try:
-        with pytest.raises(KeyboardInterrupt):
+        # Whoever starts these tests in the background lets them ignore Ctrl-C.
+        with handling(signal.default_int_handler, signal.SIGINT), pytest.raises(KeyboardInterrupt):
             with waiting_for_later(signal.SIGINT):
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(0.05)

@@ -73,6 +73,7 @@ def test_a_comparison_goes_on_and_leaves_nobody_behind(tmp_path: Path, faults: F
     """As a terminal does it: the signal goes to the whole group of processes, workers included."""
     output = tmp_path / "out"
     for moment in ("first worker starts", "workers load torch", "workers train"):
+        before = _rounds(output)
         # Whoever starts these tests in the background lets them ignore Ctrl-C, and what they start would, too.
         with handling(signal.default_int_handler, signal.SIGINT):
             process = subprocess.Popen(
@@ -82,7 +83,7 @@ def test_a_comparison_goes_on_and_leaves_nobody_behind(tmp_path: Path, faults: F
                 start_new_session=True,
             )
         if moment == "workers train":
-            wait_for(lambda: sum(lines(log) for log in output.rglob("timing.jsonl")) >= 2, timeout=200)
+            wait_for(lambda: _rounds(output) >= before + 2, timeout=200)  # noqa: B023
         else:
             wait_for(lambda: _children(process.pid) >= 2)  # noqa: B023
             time.sleep(0.5 if moment == "workers load torch" else 0)
@@ -97,6 +98,10 @@ def test_a_comparison_goes_on_and_leaves_nobody_behind(tmp_path: Path, faults: F
     for one in (tmp_path / "whole").rglob("rounds.jsonl"):
         assert_same(output / one.parent.relative_to(tmp_path / "whole"), one.parent)
     faults.record("SIGINT to a comparison and its workers", "no process left, same runs when continued", 3)
+
+
+def _rounds(output: Path) -> int:
+    return sum(lines(log) for log in output.rglob("timing.jsonl"))
 
 
 def _children(pid: int) -> int:
