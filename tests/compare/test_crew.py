@@ -70,7 +70,7 @@ def test_an_error_comes_back_with_its_lines(kind: str) -> None:
     assert "in fail" in found.__notes__[0]
 
 
-def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
+def test_a_worker_that_dies_is_told() -> None:
     with pytest.raises(GlocalfairError, match="A worker process died"):
         list(work_off(ready, fail, [("killed",), ("plain",)], 2, 5))
     assert not multiprocessing.active_children()
