@@ -208,7 +208,7 @@ def test_cells_come_in_pieces_or_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     work = jobs(model, lambda size, name: (Stage(), Stage(game=game)))
     settings = TrainingSettings(lr=0.3, epochs=3, batch_size=16)
     whole = trainer(model).train(work, settings)
-    monkeypatch.setattr("glocalfair.local.trainer._KEPT", 16 * 12 * 4 * 2)  # two steps of four clients
+    monkeypatch.setattr("glocalfair.local.stage.KEPT", 16 * 12 * 4 * 2)  # two steps of four clients
     monkeypatch.setattr(Trainer, "_group_size", lambda *_: 4)
     for one, other in zip(whole, trainer(model).train(work, settings), strict=True):
         np.testing.assert_array_equal(one.weights[-1], other.weights[-1])

@@ -15,7 +15,8 @@ import torch
 from glocalfair.local.constraints import FNR, FPR, Constraint, PositiveRate
 from glocalfair.local.game import Game, Players
 from glocalfair.local.network import network
-from glocalfair.local.trainer import Job, Trainer, _StageRun, rows_of
+from glocalfair.local.stage import StageRun
+from glocalfair.local.trainer import Job, Trainer, rows_of
 from glocalfair.models import MLP
 from glocalfair.types import Attribute, Stage, TrainingSettings
 
@@ -41,9 +42,9 @@ def instructions(monkeypatch: pytest.MonkeyPatch, values: Sequence[int], stage: 
         counts[-1] += event == "opcode"
         return trace
 
-    step = _StageRun._step
+    step = StageRun._step
 
-    def counted(self: _StageRun, *arguments: Any) -> None:
+    def counted(self: StageRun, *arguments: Any) -> None:
         counts.append(0)
         before = sys.gettrace()
         gc.disable()  # what others do when memory is tidied up is no part of a step
@@ -55,7 +56,7 @@ def instructions(monkeypatch: pytest.MonkeyPatch, values: Sequence[int], stage: 
             gc.enable()
 
     with monkeypatch.context() as patch:
-        patch.setattr(_StageRun, "_step", counted)
+        patch.setattr(StageRun, "_step", counted)
         for _ in range(2):  # the first time some things are made that stay
             counts.clear()
             trainer.train(jobs, TrainingSettings(lr=0.1, momentum=0.9, epochs=2, batch_size=16))

@@ -23,6 +23,8 @@ class Schedule:
         Numbers of the rows in each batch ``[batches, width]``; all clients' rows are numbered one after the other's.
     weight
         1/(rows in the batch) on real rows and 0 on padding, so a weighted sum over a batch is its mean.
+    filled
+        How many real rows each batch has; they are its first ones.
     client
         Whose batch it is.
     steps
@@ -31,6 +33,7 @@ class Schedule:
 
     position: Ints
     weight: Floats
+    filled: Ints
     client: Ints
     steps: Ints
 
@@ -38,6 +41,13 @@ class Schedule:
     def active(self) -> list[int]:
         """How many batches each step has."""
         found: list[int] = (self.steps > np.arange(self.steps.max())[:, None]).sum(1).tolist()
+        return found
+
+    @cached_property
+    def fullest(self) -> list[int]:
+        """How many rows the fullest batch of each step has."""
+        starts = np.cumsum([0, *self.active[:-1]])
+        found: list[int] = np.maximum.reduceat(self.filled, starts).tolist()
         return found
 
 
@@ -56,20 +66,26 @@ def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Iterable[
     counts = epochs * per_epoch
     step, client = np.nonzero(counts > np.arange(counts.max())[:, None])
     width = min(batch, max(rows))
-    ready, whole = iter(generators), np.arange(held.max())
-    # Client by client at first: an epoch's rows lie in a row there, and only its last batch is not full.
-    dealt, at = np.zeros(len(client) * width, dtype=np.int64), 0
-    for n, batches in zip(rows, per_epoch.tolist(), strict=True):
-        random = next(ready) if n > batch else None
-        for _ in range(epochs):
-            epoch = dealt[at : at + n]
-            epoch[:] = whole[:n]
-            if random is not None:
-                random.shuffle(epoch)
-            at += batches * width
-    position = dealt.reshape(-1, width)[(np.cumsum(counts) - counts)[client] + step]
-    # Padding repeats a row of the client's own: what is not finite must not reach the others.
-    position += (np.cumsum(held) - held)[client][:, None]
     filled = np.minimum(held[client] - step % per_epoch[client] * batch, width)
-    real = np.arange(width) < filled[:, None]
-    return Schedule(position, real / filled[:, None], client, counts)
+    column = np.arange(width)
+    real = column < filled[:, None]
+    # Padding repeats a row of the client's own: what is not finite must not reach the others.
+    position = column * real
+    several = held > batch
+    if several.any():
+        taken = np.where(several, counts, 0)
+        # Client by client at first: an epoch's rows lie in a row there, and only its last batch is not full.
+        dealt, at = np.zeros(taken.sum() * width, dtype=np.int64), 0
+        ready, whole = iter(generators), np.arange(held.max())
+        for n, batches in zip(held[several].tolist(), per_epoch[several].tolist(), strict=True):
+            random = next(ready)
+            for _ in range(epochs):
+                epoch = dealt[at : at + n]
+                epoch[:] = whole[:n]
+                random.shuffle(epoch)
+                at += batches * width
+        theirs = several[client]
+        order = (np.cumsum(taken) - taken)[client] + step
+        position[theirs] = dealt.reshape(-1, width)[order[theirs]]
+    position += (np.cumsum(held) - held)[client][:, None]
+    return Schedule(position, real / filled[:, None], filled, client, counts)

@@ -7,34 +7,25 @@ is the sequential case: the same code.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from glocalfair.local.batches import Schedule, schedule, steps
-from glocalfair.local.dropout import drawn
-from glocalfair.local.game import Players
+from glocalfair.local.batches import steps
 from glocalfair.local.network import Network
-from glocalfair.local.optimiser import Optimiser
+from glocalfair.local.stage import KEPT, StageRun
 from glocalfair.memory import LINE
-from glocalfair.rng import generator, generators
 from glocalfair.types import Floats, Ints, LocalPlan, Stage, Trained, TrainingSettings
-from glocalfair.vision.augment import augmented
 from glocalfair.vision.device import on
 
 _TOGETHER = 1 << 21
 """So many weights are trained together at most: beyond that a group no longer fits the cache, and to call an operation
 for many clients at once saves large models little."""
-
-_KEPT = 1 << 23
-"""So many numbers a step of them keeps for its gradient at most, for the same reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +188,7 @@ class Trainer:
         if not self.together:
             return 1
         weights, kept = self.network.layout.size, max(1, rows * self.network.kept)
-        return max(1, min(self.cohort, _TOGETHER // weights, _KEPT // kept))
+        return max(1, min(self.cohort, _TOGETHER // weights, KEPT // kept))
 
     def _train_group(self, jobs: list[Job], settings: TrainingSettings) -> list[Trained]:
         received = current = self._stacked([job.weights for job in jobs])
@@ -208,7 +199,7 @@ class Trainer:
         for number in range(len(jobs[0].plan)):
             stages = [job.plan[number] for job in jobs]
             current = self._start(stages, received, current)
-            run = _StageRun(self, jobs, stages, number, settings, received, current)
+            run = StageRun(self, jobs, stages, number, settings, received, current)
             losses.append(run.execute())
             taken += run.plan.steps
             if run.players is not None:
@@ -248,196 +239,6 @@ class Trainer:
             table = np.asarray(self.class_weight, dtype=float)
         result: Floats = table[y]
         return result
-
-
-class _StageRun:
-    """One stage of a cohort, from schedule to last step. Changes `weights` in place."""
-
-    def __init__(
-        self,
-        trainer: Trainer,
-        jobs: list[Job],
-        stages: list[Stage],
-        number: int,
-        settings: TrainingSettings,
-        received: torch.Tensor,
-        weights: torch.Tensor,
-    ) -> None:
-        self.trainer, self.settings, self.weights = trainer, settings, weights
-        self.jobs, self.number = jobs, number
-        # A generator takes a while to make, and most cohorts need none of these.
-        augments = settings.augment != "none" and trainer.rows.x.dim() == 4
-        self.augmenters = [self._generator(job, "augment") for job in jobs] if augments else []
-        epochs = settings.epochs if stages[0].epochs is None else stages[0].epochs
-        self.plan: Schedule = schedule(
-            [len(job.train) for job in jobs],
-            epochs,
-            settings.batch_size,
-            generators(
-                jobs[0].seed,
-                [jobs[0].round],
-                [job.client for job in jobs if len(job.train) > settings.batch_size],
-                ["batches", number],
-            ),
-        )
-        dtype = trainer.dtype
-        again = self.plan.active[1] if len(self.plan.active) > 1 else 0
-        drops = trainer.together and trainer.network.drops
-        self.droppers = [self._generator(job, "network") for job in jobs[:again]] if drops else []
-        """Of those who take a second step; the others need theirs but once."""
-
-        def in_order(values: Sequence[np.ndarray[Any, Any]], dtype: torch.dtype) -> torch.Tensor:
-            """Lay out one value for each row of a client as the steps need them: ``[batches, width]``."""
-            return torch.as_tensor(np.concatenate(values)[self.plan.position], dtype=dtype)
-
-        self.rows = in_order([job.train for job in jobs], torch.int64)
-        self.labels = trainer.rows.y.index_select(0, self.rows.flatten()).view(self.rows.shape)
-        mean = self.loss_weight = torch.as_tensor(self.plan.weight, dtype=dtype)
-        self.filled = (mean > 0).sum(1) if drops else None
-        self.logits = torch.zeros_like(mean)
-        for given in (
-            [stage.sample_weight for stage in stages],
-            [trainer.class_weights(job.train) for job in jobs],
-        ):
-            if given[0] is not None:
-                self.loss_weight = self.loss_weight * in_order([v for v in given if v is not None], dtype)
-        self.tilt: torch.Tensor | None = None
-        self.pull = self.loss_weight
-        coefficients = [stage.probability_coefficient for stage in stages]
-        if coefficients[0] is not None:
-            self.tilt = mean * in_order([c for c in coefficients if c is not None], dtype)
-            # d/ds of w·BCE + t·σ: w·(σ − y) + t·σ·(1 − σ) = (σ − y)·(w + t·(1 − y) − t·σ), as y is 0 or 1.
-            self.pull = torch.addcmul(self.loss_weight, self.tilt, 1 - self.labels)
-        size = trainer.network.layout.trainable
-        whole = size == weights.shape[1]
-        self.theta, self.extra = weights if whole else weights[:, :size].contiguous(), weights[:, size:].contiguous()
-        self.anchor = received[:, :size]
-        scales = [stage.lr_scale for stage in stages]
-        lr: torch.Tensor | float = settings.lr * scales[0]
-        if len(set(scales)) > 1:
-            lr = settings.lr * torch.tensor(scales, dtype=dtype).unsqueeze(1)
-        self.optimiser = Optimiser(settings, lr, again)
-        self._moving = self.theta, self.extra
-        pulls = [stage.proximal for stage in stages]
-        self.proximal = torch.tensor(pulls, dtype=dtype).unsqueeze(1) if any(pulls) else None
-        self.players: Players | None = None
-        self.scale: torch.Tensor | None = None
-        if stages[0].game is not None:
-            self.players = Players(
-                [stage.game for stage in stages if stage.game is not None],
-                trainer.network,
-                trainer.rows,
-                [job.train for job in jobs],
-                [job.validation for job in jobs],
-                steps=self.plan.steps,
-                generators=[generator(job.seed, job.round, job.client, "iterate") for job in jobs],
-            )
-            self.scale = mean * self.players.size[torch.as_tensor(self.plan.client)]
-
-    @torch.no_grad()
-    def execute(self) -> torch.Tensor:
-        """Run all steps; return each client's mean training loss on the way."""
-        with self._seeded():
-            if self.players is not None:
-                self.players.start(self.theta, self.extra)
-            with torch.inference_mode() if self.trainer.network.by_hand else nullcontext():
-                for step, batch in enumerate(self._batches()):
-                    self._step(step, *batch)
-            if self.players is not None:
-                self.players.choose(self.theta, self.extra)
-        if self.theta is not self.weights:
-            self.weights.copy_(torch.cat([self.theta, self.extra], 1))
-        loss = self.loss_weight * (torch.nn.functional.softplus(self.logits) - self.labels * self.logits)
-        summed = loss.new_zeros(len(self.theta)).index_add_(0, torch.as_tensor(self.plan.client), loss.sum(1))
-        return summed / torch.as_tensor(self.plan.steps).clamp(min=1)
-
-    @contextmanager
-    def _seeded(self) -> Iterator[None]:
-        """Let a model with randomness of its own draw by round and client, whatever ran before."""
-        if self.trainer.together:
-            yield
-            return
-        # `torch.manual_seed` is for all devices, and writes down who called it for those that are not there: 2 ms.
-        on_cpu = self.trainer.network.device.type == "cpu"
-        seed = torch.default_generator.manual_seed if on_cpu else torch.manual_seed
-        with torch.random.fork_rng(devices=[]):
-            seed(int(self._generator(self.jobs[0], "network").integers(2**62)))
-            yield
-
-    def _generator(self, job: Job, purpose: str) -> np.random.Generator:
-        return generator(job.seed, job.round, job.client, purpose, self.number)
-
-    def _inputs(self, rows: torch.Tensor) -> torch.Tensor:
-        x = self.trainer.rows.inputs(rows)
-        if not self.augmenters:
-            return x
-        pairs = zip(x, self.augmenters, strict=False)
-        return torch.stack([augmented(each, self.settings.augment, rng) for each, rng in pairs])
-
-    def _masks(self, filled: torch.Tensor, width: int) -> list[torch.Tensor]:
-        """Draw the masks of a step for so many rows of each client."""
-        rngs: Iterable[np.random.Generator] = self.droppers[: len(filled)]
-        if len(filled) > len(self.droppers):  # in the first step alone
-            job, once = self.jobs[0], (other.client for other in self.jobs[len(self.droppers) : len(filled)])
-            rngs = chain(rngs, generators(job.seed, [job.round], once, ["network", self.number]))
-        found = drawn(self.trainer.network.drops, rngs, filled.tolist(), width)
-        return [mask.to(self.labels.device, self.trainer.dtype) for mask in found]
-
-    def _cells(self) -> Iterator[torch.Tensor | None]:
-        """Yield a game's cells of each step, scaled: made for many steps at once, but not for any number of them."""
-        if self.scale is None:
-            yield from [None] * len(self.plan.active)
-            return
-        cells, width = self.trainer.rows.cells, self.rows.shape[1]
-        most = max(1, _KEPT // (width * cells.shape[1] * self.plan.active[0])) if self.plan.active else 1
-        ends = [0, *accumulate(self.plan.active)]
-        for first in range(0, len(self.plan.active), most):
-            active = self.plan.active[first : first + most]
-            part = slice(ends[first], ends[first + len(active)])
-            found = cells.index_select(0, self.rows[part].flatten()).view(-1, width, cells.shape[1])
-            yield from found.mul_(self.scale[part].unsqueeze(2)).split(active)
-
-    def _batches(self) -> Iterator[tuple[Any, ...]]:
-        """Yield what `_step` takes, of each step."""
-        values = [self.rows, self.labels, self.logits, self.pull, self.tilt, self.filled]
-        cut = [[None] * len(self.plan.active) if v is None else v.split(self.plan.active) for v in values]
-        for step, parts in enumerate(zip(*cut, self._cells(), strict=True)):
-            if self.trainer.together:
-                yield parts
-            else:
-                # Padding would enter BatchNorm's statistics, and costs as much as a row; one client alone needs none.
-                width = int((self.plan.weight[step] > 0).sum())
-                yield tuple(part if part is None else part[:, :width] for part in parts)
-
-    def _step(
-        self,
-        step: int,
-        rows: torch.Tensor,
-        y: torch.Tensor,
-        seen: torch.Tensor,
-        pull: torch.Tensor,
-        tilt: torch.Tensor | None,
-        filled: torch.Tensor | None,
-        cells: torch.Tensor | None,
-    ) -> None:
-        active, width = rows.shape
-        x = self._inputs(rows)
-        if active != self._moving[0].shape[0]:
-            self._moving = self.theta[:active], self.extra[:active]
-        theta, extra = self._moving
-        masks = () if filled is None else self._masks(filled, width)
-        logits, pullback = self.trainer.network.forward(theta, extra, x, *masks)
-        seen.copy_(logits)
-        probability = torch.sigmoid(logits)
-        slope = (probability - y).mul_(pull if tilt is None else torch.addcmul(pull, tilt, probability, value=-1))
-        if self.players is not None and cells is not None:
-            slope = self.players.play(slope, logits, probability, cells)
-        grad = pullback(slope)
-        if self.proximal is not None:
-            grad += self.proximal[:active] * (theta - self.anchor[:active])
-        self.optimiser.step(theta, grad)
-        if self.players is not None:
-            self.players.observe(step, self.theta, self.extra, active)
 
 
 def _shape(stage: Stage) -> Hashable:
