@@ -9,7 +9,7 @@ import numpy as np
 from glocalfair.cores import side_by_side
 from glocalfair.types import Floats
 
-_CHUNK = 1 << 15
+_CHUNK = 1 << 16
 _STRETCH = 1 << 20
 """So many weights go to one core at a time; a model of fewer needs no other."""
 
