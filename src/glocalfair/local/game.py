@@ -84,10 +84,11 @@ class Players:
         train: Sequence[Ints],
         validation: Sequence[Ints],
         steps: Ints,
-        generators: Sequence[np.random.Generator],
+        generators: Sequence[np.random.Generator] | None = None,
     ) -> None:
         self.games, self.game, self.network, self.rows = list(games), games[0], network, rows
-        self.generators = generators
+        # Only a random iterate is drawn.
+        self.generators: Sequence[np.random.Generator | None] = generators or [None] * len(games)
         dtype = rows.y.dtype
         # A client too small for a validation part judges its iterates on its training part.
         held_out = [v if len(v) else t for t, v in zip(train, validation, strict=True)]

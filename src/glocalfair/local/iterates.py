@@ -16,7 +16,7 @@ def choose(
     violation: Floats,
     rule: Rule,
     tolerance: float,
-    random: np.random.Generator,
+    random: np.random.Generator | None = None,
     objective: Floats | None = None,
 ) -> int:
     """Choose a candidate from its loss f and its largest violation V, both on validation data.
@@ -27,7 +27,7 @@ def choose(
     the weight of the objective at that iterate; alike for the Lagrangian): a draw from θ̄ of Theorem 1.
 
     >>> loss, violation = np.array([0.30, 0.32, 0.40]), np.array([0.10, 0.0, 0.0])
-    >>> choose(loss, violation, "best", 0.0, np.random.default_rng(0))
+    >>> choose(loss, violation, "best", 0.0)
     1
     """
     count = len(loss)
@@ -36,6 +36,7 @@ def choose(
     if rule == "random":
         if count == 1:
             return 0
+        assert random is not None, "somebody has to draw"
         weight = np.ones(count - 1) if objective is None or objective[1:].sum() == 0 else objective[1:]
         return 1 + int(random.choice(count - 1, p=weight / weight.sum()))
     if rule == "tfco":

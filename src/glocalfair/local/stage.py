@@ -59,7 +59,7 @@ def lanes(rows: Sequence[int], width: int, weights: int) -> list[tuple[int, int,
 
     >>> lanes([500, 64, 20, 10], width=64, weights=1)
     [(0, 4, 64)]
-    >>> lanes([500, 64, 20, 10], width=64, weights=1 << 20)
+    >>> lanes([500, 64, 20, 10], width=64, weights=1 << 16)
     [(0, 2, 64), (2, 4, 20)]
     """
     found: list[tuple[int, int, int]] = []
@@ -145,7 +145,7 @@ class StageRun:
             self.pull = torch.addcmul(self.loss_weight, self.tilt, 1 - self.labels)
 
     def _play(self, games: list[Game]) -> Players:
-        jobs = self.jobs
+        jobs, draws = self.jobs, games[0].iterate == "random"
         return Players(
             games,
             self.trainer.network,
@@ -153,7 +153,7 @@ class StageRun:
             [job.train for job in jobs],
             [job.validation for job in jobs],
             steps=self.plan.steps,
-            generators=[generator(job.seed, job.round, job.client, "iterate") for job in jobs],
+            generators=[generator(job.seed, job.round, job.client, "iterate") for job in jobs] if draws else None,
         )
 
     def _lane(self, stages: list[Stage], again: int, first: int, last: int, width: int) -> _Lane:
