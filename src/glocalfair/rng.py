@@ -61,6 +61,6 @@ def generators(
     source = np.random.Philox(_Key(bytes(16)))  # type: ignore[arg-type]
     fresh, result = source.state, np.random.Generator(source)
     for name in names:
-        key = np.frombuffer(_key(f"{head}{name}{tail}"), "<u8")
-        source.state = {**fresh, "state": {**fresh["state"], "key": key}}
+        fresh["state"]["key"] = np.frombuffer(_key(f"{head}{name}{tail}"), "<u8")
+        source.state = fresh
         yield result

@@ -27,7 +27,7 @@ def squared(weights: Floats) -> float:
     >>> squared(np.array([3.0, 4.0]))
     25.0
     """
-    return float(np.dot(weights, weights))
+    return float(weights.dot(weights))
 
 
 def step_norms(updates: Sequence[ClientUpdate], old: Floats) -> Floats:

@@ -137,7 +137,7 @@ def accept(
     rejected: dict[str, str] = {}
     accepted = []
     named = sorted(((_name(update), update) for update in updates), key=lambda pair: pair[0])
-    copies = Counter(name for name, _ in named)
+    copies = Counter([name for name, _ in named])
     with np.errstate(over="ignore", invalid="ignore"):
         for name, update in named:
             if not isinstance(update.client, str) or name not in asked:

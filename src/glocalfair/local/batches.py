@@ -84,8 +84,8 @@ def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Iterable[
                 epoch[:] = whole[:n]
                 random.shuffle(epoch)
                 at += batches * width
-        theirs = several[client]
         order = (np.cumsum(taken) - taken)[client] + step
+        theirs = slice(None) if several.all() else several[client]
         position[theirs] = dealt.reshape(-1, width)[order[theirs]]
     position += (np.cumsum(held) - held)[client][:, None]
     return Schedule(position, real / filled[:, None], filled, client, counts)

@@ -14,7 +14,7 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -28,11 +28,10 @@ from glocalfair.models import MLP
 from glocalfair.vision.network import PictureNetwork, gradients, one_each, train_mode
 
 Pullback = Callable[[torch.Tensor], torch.Tensor]
-Layer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 _MASK = " mask "
-_FEW, _SMALL = 12, 1 << 18
-"""Fewer products than this, and matrices of more multiplications, are torch's."""
+_SMALL = 1 << 18
+"""Products of more multiplications are torch's."""
 
 
 class Network(Protocol):
@@ -71,6 +70,16 @@ def network(module: nn.Module) -> Network:
     return PictureNetwork(module) if convolves else ModuleNetwork(module)
 
 
+class _Layer(NamedTuple):
+    """A layer of an `MLP`, for many clients, and where the gradient of its weights and biases belongs."""
+
+    weight: torch.Tensor
+    transposed: torch.Tensor
+    bias: torch.Tensor
+    weight_slope: torch.Tensor
+    bias_slope: torch.Tensor
+
+
 class MLPNetwork:
     """The fused path: forward and backward of an `MLP` as batched matrix products."""
 
@@ -83,27 +92,36 @@ class MLPNetwork:
         self._sizes = list(self.layout.sizes)
         self._shapes = [(-1, *shape) if len(shape) > 1 else None for shape in self.layout.shapes]
         self.device = next(module.parameters()).device
-        self._latest: tuple[torch.Tensor | None, list[Layer]] = None, []
+        self._latest: tuple[torch.Tensor | None, torch.Tensor | None, list[_Layer]] = None, None, []
 
-    def _layers(self, theta: torch.Tensor) -> list[Layer]:
-        """Return weight, its transpose and bias of each layer, with a leading client axis."""
-        latest = self._latest
-        if latest[0] is theta:  # most steps of a cohort move the same rows
-            return latest[1]
+    def _views(self, theta: torch.Tensor) -> list[torch.Tensor]:
+        """Return weight and bias of each layer in turn, with a leading client axis."""
         # `Layout.views` does much the same, but this runs in many steps.
         parts = theta.split_with_sizes(self._sizes, 1)
-        views = [p.unsqueeze(1) if s is None else p.view(s) for p, s in zip(parts, self._shapes, strict=True)]
-        layers = [(weight, weight.mT, bias) for weight, bias in zip(views[::2], views[1::2], strict=True)]
-        self._latest = theta, layers
-        return layers
+        return [p if s is None else p.view(s) for p, s in zip(parts, self._shapes, strict=True)]
 
-    def _activations(self, theta: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        *hidden, (last, _, last_bias) = self._layers(theta)
+    def _layers(self, theta: torch.Tensor) -> tuple[list[_Layer], torch.Tensor]:
+        """Return the layers, and the room for a gradient that they have views of."""
+        held, room, layers = self._latest
+        if held is theta and room is not None:  # most steps of a cohort move the same rows
+            return layers, room
+        room = torch.empty_like(theta)
+        values, slopes = self._views(theta), self._views(room)
+        layers = [
+            _Layer(weight, weight.mT, bias.unsqueeze(1), weight_slope, bias_slope)
+            for weight, bias, weight_slope, bias_slope in zip(
+                values[::2], values[1::2], slopes[::2], slopes[1::2], strict=True
+            )
+        ]
+        self._latest = theta, room, layers
+        return layers, room
+
+    def _activations(self, layers: list[_Layer], x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
         inputs = [x]
-        for _, transposed, bias in hidden:
-            inputs.append(torch.baddbmm(bias, inputs[-1], transposed).relu_())
+        for layer in layers[:-1]:
+            inputs.append(torch.baddbmm(layer.bias, inputs[-1], layer.transposed).relu_())
         # One output: a row times a matrix takes half as long as a matrix times a column.
-        return torch.baddbmm(last_bias, last, inputs[-1].mT).squeeze(1), inputs
+        return torch.baddbmm(layers[-1].bias, layers[-1].weight, inputs[-1].mT).squeeze(1), inputs
 
     def together(self, x: torch.Tensor) -> bool:
         """See `Network.together`."""
@@ -113,33 +131,34 @@ class MLPNetwork:
         self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor, *masks: torch.Tensor
     ) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
-        logits, inputs = self._activations(theta, x)
-        layers = self._layers(theta)
+        layers, room = self._layers(theta)
+        logits, inputs = self._activations(layers, x)
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
-            parts: list[torch.Tensor] = []
             delta = slope.unsqueeze(2)
             for i in range(len(inputs) - 1, -1, -1):
-                parts += delta.sum(1), _products(delta.mT, inputs[i]).flatten(1)
+                _multiply(delta.mT, inputs[i], layers[i].weight_slope)
+                torch.sum(delta, 1, out=layers[i].bias_slope)
                 if i:
                     # The last layer has one output: a product of each row, no matrix product.
-                    back = _products(delta, layers[i][0]) if delta.shape[2] > 1 else delta * layers[i][0]
+                    weight = layers[i].weight
+                    back = _multiply(delta, weight) if delta.shape[2] > 1 else delta * weight
                     # ReLU's own derivative: several times as fast as multiplying by a mask.
                     delta = torch.ops.aten.threshold_backward.default(back, inputs[i], 0)
-            return torch.cat(parts[::-1], 1)
+            return room
 
         return logits, pullback
 
     def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """See `Network.logits`."""
+        layers, _ = self._layers(flat)
         if len(flat) > 1:
-            return self._activations(flat, x)[0]
+            return self._activations(layers, x)[0]
         # One model on many rows: a product of two matrices takes a tenth less than a batch of one product.
-        *hidden, (last, _, last_bias) = self._layers(flat)
         shown = x[0]
-        for _, transposed, bias in hidden:
-            shown = torch.addmm(bias[0], shown, transposed[0]).relu_()
-        return torch.addmm(last_bias[0], last[0], shown.mT)
+        for layer in layers[:-1]:
+            shown = torch.addmm(layer.bias[0], shown, layer.transposed[0]).relu_()
+        return torch.addmm(layers[-1].bias[0], layers[-1].weight[0], shown.mT)
 
 
 class ModuleNetwork:
@@ -279,12 +298,14 @@ class _Own:
         return result
 
 
-def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+def _multiply(left: torch.Tensor, right: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
     """Multiply many small matrices, by the faster library for these: numpy's, as long as it stays in one thread."""
-    small = left.shape[1] * left.shape[2] * right.shape[2] <= _SMALL
-    if len(left) < _FEW or not small or left.device.type != "cpu":
-        return torch.bmm(left, right)
-    return torch.from_numpy(np.matmul(left.numpy(), right.numpy()))
+    if left.shape[1] * left.shape[2] * right.shape[2] > _SMALL or left.device.type != "cpu":
+        return torch.bmm(left, right) if out is None else torch.bmm(left, right, out=out)
+    if out is None:
+        return torch.from_numpy(np.matmul(left.numpy(), right.numpy()))
+    np.matmul(left.numpy(), right.numpy(), out=out.numpy())
+    return out
 
 
 def _named(masks: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
