@@ -22,7 +22,7 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 def full(cases: Sequence[Case]) -> dict[str, Part]:
     """All of it: half an hour to an hour on two cores."""
     return {
-        "rounds": lambda: rounds.lines(cases, 16, 5, flower=True),
+        "rounds": lambda: rounds.lines(cases, 30, 5, flower=True),
         "cost": lambda: cost.lines(30, 2000, 3),
         "server": lambda: server.lines(server.RESNET34, 30, 7),
         "seeds": lambda: seeds.lines(10, 30, 3),
