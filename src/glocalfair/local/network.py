@@ -28,6 +28,7 @@ from glocalfair.models import MLP
 from glocalfair.vision.network import PictureNetwork, gradients, one_each, train_mode
 
 Pullback = Callable[[torch.Tensor], torch.Tensor]
+Layer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 _MASK = " mask "
 _SMALL = 1 << 18
@@ -70,14 +71,13 @@ def network(module: nn.Module) -> Network:
     return PictureNetwork(module) if convolves else ModuleNetwork(module)
 
 
-class _Layer(NamedTuple):
-    """A layer of an `MLP`, for many clients, and where the gradient of its weights and biases belongs."""
+class _Moving(NamedTuple):
+    """Weights that steps move, layer by layer, and room for their gradient with the views that it is written to."""
 
-    weight: torch.Tensor
-    transposed: torch.Tensor
-    bias: torch.Tensor
-    weight_slope: torch.Tensor
-    bias_slope: torch.Tensor
+    theta: torch.Tensor
+    layers: list[Layer]
+    room: torch.Tensor
+    slopes: list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class MLPNetwork:
@@ -92,36 +92,40 @@ class MLPNetwork:
         self._sizes = list(self.layout.sizes)
         self._shapes = [(-1, *shape) if len(shape) > 1 else None for shape in self.layout.shapes]
         self.device = next(module.parameters()).device
-        self._latest: tuple[torch.Tensor | None, torch.Tensor | None, list[_Layer]] = None, None, []
+        self._shown: tuple[torch.Tensor | None, list[Layer]] = None, []
+        self._latest: _Moving | None = None
 
-    def _views(self, theta: torch.Tensor) -> list[torch.Tensor]:
-        """Return weight and bias of each layer in turn, with a leading client axis."""
+    def _parts(self, flat: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Return views of weight and bias of each layer, with a leading client axis."""
         # `Layout.views` does much the same, but this runs in many steps.
-        parts = theta.split_with_sizes(self._sizes, 1)
-        return [p if s is None else p.view(s) for p, s in zip(parts, self._shapes, strict=True)]
+        parts = flat.split_with_sizes(self._sizes, 1)
+        views = [p if s is None else p.view(s) for p, s in zip(parts, self._shapes, strict=True)]
+        return list(zip(views[::2], views[1::2], strict=True))
 
-    def _layers(self, theta: torch.Tensor) -> tuple[list[_Layer], torch.Tensor]:
-        """Return the layers, and the room for a gradient that they have views of."""
-        held, room, layers = self._latest
-        if held is theta and room is not None:  # most steps of a cohort move the same rows
-            return layers, room
+    def _layers(self, flat: torch.Tensor) -> list[Layer]:
+        """Return weight, its transpose and bias of each layer, as products want them."""
+        held, layers = self._shown
+        if held is not flat:  # many rows are evaluated piece by piece
+            layers = [(weight, weight.mT, bias.unsqueeze(1)) for weight, bias in self._parts(flat)]
+            self._shown = flat, layers
+        return layers
+
+    def _moving(self, theta: torch.Tensor) -> _Moving:
+        """Return what the steps of these clients need; most steps move the same rows as the one before."""
+        latest = self._latest
+        if latest is not None and latest.theta is theta:
+            return latest
         room = torch.empty_like(theta)
-        values, slopes = self._views(theta), self._views(room)
-        layers = [
-            _Layer(weight, weight.mT, bias.unsqueeze(1), weight_slope, bias_slope)
-            for weight, bias, weight_slope, bias_slope in zip(
-                values[::2], values[1::2], slopes[::2], slopes[1::2], strict=True
-            )
-        ]
-        self._latest = theta, room, layers
-        return layers, room
+        self._latest = latest = _Moving(theta, self._layers(theta), room, self._parts(room))
+        return latest
 
-    def _activations(self, layers: list[_Layer], x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    def _activations(self, layers: list[Layer], x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        *hidden, (last, _, last_bias) = layers
         inputs = [x]
-        for layer in layers[:-1]:
-            inputs.append(torch.baddbmm(layer.bias, inputs[-1], layer.transposed).relu_())
+        for _, transposed, bias in hidden:
+            inputs.append(torch.baddbmm(bias, inputs[-1], transposed).relu_())
         # One output: a row times a matrix takes half as long as a matrix times a column.
-        return torch.baddbmm(layers[-1].bias, layers[-1].weight, inputs[-1].mT).squeeze(1), inputs
+        return torch.baddbmm(last_bias, last, inputs[-1].mT).squeeze(1), inputs
 
     def together(self, x: torch.Tensor) -> bool:
         """See `Network.together`."""
@@ -131,34 +135,36 @@ class MLPNetwork:
         self, theta: torch.Tensor, extra: torch.Tensor, x: torch.Tensor, *masks: torch.Tensor
     ) -> tuple[torch.Tensor, Pullback]:
         """See `Network.forward`."""
-        layers, room = self._layers(theta)
-        logits, inputs = self._activations(layers, x)
+        moving = self._moving(theta)
+        logits, inputs = self._activations(moving.layers, x)
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
             delta = slope.unsqueeze(2)
             for i in range(len(inputs) - 1, -1, -1):
-                _multiply(delta.mT, inputs[i], layers[i].weight_slope)
-                torch.sum(delta, 1, out=layers[i].bias_slope)
+                weight_slope, bias_slope = moving.slopes[i]
+                _multiply(delta.mT, inputs[i], weight_slope)
+                torch.sum(delta, 1, out=bias_slope)
                 if i:
+                    weight = moving.layers[i][0]
                     # The last layer has one output: a product of each row, no matrix product.
-                    weight = layers[i].weight
                     back = _multiply(delta, weight) if delta.shape[2] > 1 else delta * weight
                     # ReLU's own derivative: several times as fast as multiplying by a mask.
                     delta = torch.ops.aten.threshold_backward.default(back, inputs[i], 0)
-            return room
+            return moving.room
 
         return logits, pullback
 
     def logits(self, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """See `Network.logits`."""
-        layers, _ = self._layers(flat)
+        layers = self._layers(flat)
         if len(flat) > 1:
             return self._activations(layers, x)[0]
         # One model on many rows: a product of two matrices takes a tenth less than a batch of one product.
+        *hidden, (last, _, last_bias) = layers
         shown = x[0]
-        for layer in layers[:-1]:
-            shown = torch.addmm(layer.bias[0], shown, layer.transposed[0]).relu_()
-        return torch.addmm(layers[-1].bias[0], layers[-1].weight[0], shown.mT)
+        for _, transposed, bias in hidden:
+            shown = torch.addmm(bias[0], shown, transposed[0]).relu_()
+        return torch.addmm(last_bias[0], last[0], shown.mT)
 
 
 class ModuleNetwork:
