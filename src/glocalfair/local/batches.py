@@ -71,21 +71,19 @@ def schedule(rows: Sequence[int], epochs: int, batch: int, generators: Iterable[
     real = column < filled[:, None]
     # Padding repeats a row of the client's own: what is not finite must not reach the others.
     position = column * real
+    # Client by client at first: an epoch's rows lie in a row there, and only its last batch is not full.
     several = held > batch
-    if several.any():
-        taken = np.where(several, counts, 0)
-        # Client by client at first: an epoch's rows lie in a row there, and only its last batch is not full.
-        dealt, at = np.zeros(taken.sum() * width, dtype=np.int64), 0
-        ready, whole = iter(generators), np.arange(held.max())
-        for n, batches in zip(held[several].tolist(), per_epoch[several].tolist(), strict=True):
-            random = next(ready)
-            for _ in range(epochs):
-                epoch = dealt[at : at + n]
-                epoch[:] = whole[:n]
-                random.shuffle(epoch)
-                at += batches * width
-        order = (np.cumsum(taken) - taken)[client] + step
-        theirs = slice(None) if several.all() else several[client]
-        position[theirs] = dealt.reshape(-1, width)[order[theirs]]
+    taken = np.where(several, counts, 0)
+    dealt, at = np.zeros((taken.sum(), width), dtype=np.int64), 0
+    flat, ready, whole = dealt.ravel(), iter(generators), np.arange(held.max())
+    for n, batches in zip(held[several].tolist(), per_epoch[several].tolist(), strict=True):
+        random = next(ready)
+        for _ in range(epochs):
+            epoch = flat[at : at + n]
+            epoch[:] = whole[:n]
+            random.shuffle(epoch)
+            at += batches * width
+    theirs = several[client]
+    position[theirs] = dealt[((np.cumsum(taken) - taken)[client] + step)[theirs]]
     position += (np.cumsum(held) - held)[client][:, None]
     return Schedule(position, real / filled[:, None], filled, client, counts)
