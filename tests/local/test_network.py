@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from torch import nn
 
 from glocalfair.errors import GlocalfairError
 from glocalfair.layout import Layout
+from glocalfair.local import network as networks
 from glocalfair.local.network import ModuleNetwork, network
 from glocalfair.local.trainer import Job, Trainer, rows_of
 from glocalfair.models import MLP
@@ -79,6 +81,35 @@ def test_products_written_by_hand_equal_autograds(clients: int, hidden: tuple[in
         )
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 511, 512, 5000])
+@pytest.mark.parametrize("hidden", [(), (32, 16)])
+@pytest.mark.parametrize("fused", [True, False])
+def test_many_rows_are_shown_as_the_module_shows_them(
+    rows: int, hidden: tuple[int, ...], fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With oneDNN, where this build of torch has it, and without."""
+    torch.manual_seed(0)
+    module, called = MLP(100, hidden), []
+    within = networks._ONEDNN
+
+    def counted(x: torch.Tensor, *arguments: Any) -> Any:
+        called.append(len(x))
+        return within(x, *arguments)
+
+    monkeypatch.setattr(networks, "_ONEDNN", counted if fused and within else None)
+    weights, x = Layout.of(module).flatten(module)[None], torch.randn(1, rows, 100)
+    with torch.no_grad():
+        found = network(module).logits(weights, x)
+        # Both layers of 4,096 rows, and the first one of 512; few rows have little to gain.
+        large = {512: [512], 5000: [4096, 4096, 512]}.get(rows, [])
+        assert called == (large if hidden and fused and within else [])
+        precise = network(module).logits(weights.double(), x.double())
+        expected = module.double()(x[0].double())[None]
+    assert len(called) == len(large) * bool(hidden and fused and within)  # never in float64
+    torch.testing.assert_close(found, expected.float(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(precise, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_threads_do_not_see_each_others_weights(often: None) -> None:

@@ -80,7 +80,8 @@ class Simulator:
             cohort=self.run.cohort,
             workers=self.run.workers,
             class_weight=(weights[0], weights[1]) if isinstance(weights, tuple) else weights,
-            chunk=2048 if f.x.ndim == 2 else 64,
+            # An MLP keeps little of a row, and the fewer the pieces the better.
+            chunk=64 if f.x.ndim > 2 else 8192 if self.network.by_hand else 2048,
         )
 
     @property

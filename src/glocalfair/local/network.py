@@ -33,6 +33,10 @@ Layer = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 _MASK = " mask "
 _SMALL = 1 << 18
 """Products of more multiplications are torch's."""
+_ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends.mkldnn.is_available() else None
+"""A linear layer with what follows it, as `torch.compile` calls it; not in every build of torch."""
+_FEW, _LARGE = 512, 1 << 20
+"""From so many rows and multiplications on it is faster."""
 
 
 class Network(Protocol):
@@ -159,12 +163,13 @@ class MLPNetwork:
         layers = self._layers(flat)
         if len(flat) > 1:
             return self._activations(layers, x)[0]
-        # One model on many rows: a product of two matrices takes a tenth less than a batch of one product.
         *hidden, (last, _, last_bias) = layers
-        shown = x[0]
-        for _, transposed, bias in hidden:
-            shown = torch.addmm(bias[0], shown, transposed[0]).relu_()
-        return torch.addmm(last_bias[0], last[0], shown.mT)
+        parts = []
+        for shown in x[0].split(_powers(x.shape[1])):
+            for weight, _, bias in hidden:
+                shown = _hidden(shown, weight[0], bias[0, 0])
+            parts.append(torch.addmm(last_bias[0], last[0], shown.mT))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
 class ModuleNetwork:
@@ -302,6 +307,29 @@ class _Own:
         with given(masks, drops) if masks else nullcontext():
             result: torch.Tensor = self.module(x)
         return result
+
+
+def _powers(rows: int) -> list[int]:
+    """Cut many rows into falling powers of two and a rest: oneDNN prepares itself for every other number of rows.
+
+    >>> _powers(5000)
+    [4096, 512, 392]
+    """
+    sizes = []
+    while rows >= _FEW:
+        sizes.append(1 << (rows.bit_length() - 1))
+        rows -= sizes[-1]
+    return [*sizes, rows] if rows or not sizes else sizes
+
+
+def _hidden(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """Return a hidden layer of one model on many rows, ``[rows, units]``."""
+    fused = x.dtype == torch.float32 and x.device.type == "cpu" and _ONEDNN is not None
+    if fused and x.shape[0] >= _FEW and x.shape[0] * weight.numel() >= _LARGE:
+        # All in one, and with AVX-512 wherever there is one: half the time on AMD.
+        found: torch.Tensor = _ONEDNN(x, weight, bias, "relu", [], "")
+        return found
+    return torch.addmm(bias, x, weight.mT).relu_()
 
 
 def _multiply(left: torch.Tensor, right: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
