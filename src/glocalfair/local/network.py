@@ -324,8 +324,8 @@ def _powers(rows: int) -> list[int]:
 
 def _hidden(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Return a hidden layer of one model on many rows, ``[rows, units]``."""
-    fused = x.dtype == torch.float32 and x.device.type == "cpu" and _ONEDNN is not None
-    if fused and x.shape[0] >= _FEW and x.shape[0] * weight.numel() >= _LARGE:
+    many = x.shape[0] >= _FEW and x.shape[0] * weight.numel() >= _LARGE
+    if _ONEDNN is not None and many and x.dtype == torch.float32 and x.device.type == "cpu":
         # All in one, and with AVX-512 wherever there is one: half the time on AMD.
         found: torch.Tensor = _ONEDNN(x, weight, bias, "relu", [], "")
         return found
