@@ -20,26 +20,26 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
 def full(cases: Sequence[Case]) -> dict[str, Part]:
-    """All of it: half an hour to an hour on two cores."""
+    """All of it: half an hour on two fast cores, more than an hour on two slow ones."""
     return {
         "rounds": lambda: rounds.lines(cases, 30, 5, flower=True),
         "cost": lambda: cost.lines(30, 2000, 3),
         "server": lambda: server.lines(server.RESNET34, 30, 7),
         "seeds": lambda: seeds.lines(10, 30, 3),
-        "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 30, 3, whole=True),
+        "scale": lambda: scale.growth((100, 1_000, 10_000, 100_000), 30, 3, True, ["fedavg", "glocalfair"]),
         "exponents": lambda: scale.exponents((1, 2, 4, 8), 3),
         "start": lambda: startup.lines(3),
     }
 
 
 def quick(cases: Sequence[Case]) -> dict[str, Part]:
-    """The same in short: under three minutes on two idle cores. Flower's simulation starts too slowly for that."""
+    """The same in short: under three minutes on two slow cores. Flower's simulation starts too slowly for that."""
     return {
         "rounds": lambda: rounds.lines(cases, 6, 1, flower=False),
-        "cost": lambda: cost.lines(18, 400, 1, many=["hundred"]),
+        "cost": lambda: cost.lines(18, 400, 1, many=["hundred"], longer=5),
         "server": lambda: server.lines(server.RESNET34, 4, 3),
         "seeds": lambda: seeds.lines(1, 6, 1),
-        "scale": lambda: scale.growth((1_000, 10_000), 30, 1, whole=False),
+        "scale": lambda: scale.growth((1_000, 10_000), 30, 1, False, ["glocalfair"]),
         "exponents": lambda: scale.exponents((1, 4), 1),
         "start": lambda: startup.lines(1),
     }

@@ -144,13 +144,15 @@ def main(kind: str, rounds: str, rows: str) -> None:
     report(Seconds(**found["fedavg"]), runs=found)
 
 
-def lines(rounds: int, rows: int, repetitions: int, many: Sequence[str] = tuple(MANY)) -> Iterator[Line]:
-    """Compare on a table, on pictures, and where clients train so little that all else shows."""
+def lines(
+    rounds: int, rows: int, repetitions: int, many: Sequence[str] = tuple(MANY), longer: int = 10
+) -> Iterator[Line]:
+    """Compare on a table, on pictures, and, in `longer` runs, where clients train so little that all else shows."""
     kinds = {"adult": "Adult, 8 clients", "pictures": f"{rows:,} pictures, 4 clients"}
     kinds |= {kind: MANY[kind][-1] for kind in many}
     for kind, name in kinds.items():
         # Many clients' own models are measured every 60 rounds or so: a short run would show the last time alone.
-        length = rounds * 10 if kind in MANY else rounds
+        length = rounds * longer if kind in MANY else rounds
         turns = [measure("cost", kind, length, rows)["runs"] for _ in range(repetitions)]
         found = {run: [turn[run] for turn in turns] for run in RUNS}
         detail = "; ".join(f"{run} {1000 * middle(results):.0f} ms" for run, results in found.items())

@@ -61,13 +61,15 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
     return float(np.polyfit([math.log(s) for s in sizes], [math.log(c) for c in costs], 1)[0])
 
 
-def growth(clients: Sequence[int], rounds: int, repetitions: int, whole: bool) -> Iterator[Line]:
+def growth(
+    clients: Sequence[int], rounds: int, repetitions: int, whole: bool, methods: Sequence[str]
+) -> Iterator[Line]:
     """Measure rounds of 100 clients in ever larger federations.
 
     `whole`: the largest also evaluated in each round, and with a larger model.
     """
     least, most = min(clients), max(clients)
-    for method in ("fedavg", "glocalfair"):
+    for method in methods:
         # Evaluation looks at every client's validation rows: it grows with the data, a round need not.
         settings = [(k, rounds, MODEL) for k in clients]
         settings += [(most, 1, MODEL), (most, rounds, LARGER)] if whole else []
