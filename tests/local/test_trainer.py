@@ -8,7 +8,7 @@ from torch import nn
 from glocalfair.local.constraints import FNR, FPR
 from glocalfair.local.game import Game
 from glocalfair.local.network import ModuleNetwork, network
-from glocalfair.local.trainer import Job, Trainer, rows_of
+from glocalfair.local.trainer import Job, Rows, Trainer, rows_of
 from glocalfair.models import MLP
 from glocalfair.rng import generator
 from glocalfair.types import Attribute, LocalPlan, Stage, Trained, TrainingSettings
@@ -239,6 +239,26 @@ def test_rows_side_by_side_are_evaluated_like_others_and_stay_as_they_are(kind: 
     straight, gathered = ours.logits(weights, rows), ours.logits(weights, shuffled)
     np.testing.assert_allclose(straight[shuffled - 20], gathered, rtol=1e-12)
     assert torch.equal(ours.rows.x, before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "expected"),
+    [(MLP, (100,), 8192), (MLP, (300,), 3495), (MLP, (9000,), 2048), (Odd, (100,), 2048), (Odd, (3, 8, 8), 64)],
+)
+def test_what_is_evaluated_at_a_time_stays_small(
+    kind: type[nn.Module], shape: tuple[int, ...], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, seen, count = network(kind(7)), [], 9000
+    rows = Rows(torch.zeros(1).expand(count, *shape), torch.zeros(count), torch.ones(count, 1))
+
+    def logits(flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        seen.append(x.shape[1])
+        return torch.zeros(1, x.shape[1])
+
+    monkeypatch.setattr(net, "logits", logits)
+    Trainer(net, rows).logits(np.zeros(net.layout.size), np.arange(count))
+    whole, rest = divmod(count, expected)
+    assert seen == [expected] * whole + [rest]
 
 
 @pytest.mark.parametrize(

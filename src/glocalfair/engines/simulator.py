@@ -54,18 +54,6 @@ _TOGETHER = 1 << 20
 """So many predictions are counted at a time."""
 
 
-def _chunk(shape: tuple[int, ...], by_hand: bool) -> int:
-    """Return how many rows to evaluate at a time.
-
-    >>> _chunk((9, 100), True), _chunk((9, 9_000), True), _chunk((9, 100), False), _chunk((9, 3, 8, 8), False)
-    (8192, 2048, 2048, 64)
-    """
-    if len(shape) > 2:
-        return 64
-    # An MLP by hand keeps little of a row but its inputs, and is the sooner done the fewer the pieces.
-    return max(2048, min(8192, (1 << 20) // max(1, shape[1]))) if by_hand else 2048
-
-
 @dataclass(frozen=True, eq=False)
 class Simulator:
     """A federation, a network, a method and the settings of a run."""
@@ -92,7 +80,6 @@ class Simulator:
             cohort=self.run.cohort,
             workers=self.run.workers,
             class_weight=(weights[0], weights[1]) if isinstance(weights, tuple) else weights,
-            chunk=_chunk(f.x.shape, self.network.by_hand),
         )
 
     @property

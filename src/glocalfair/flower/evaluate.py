@@ -73,5 +73,5 @@ def _pictures(path: Path, data: Path) -> tuple[Dataset, Ints, list[str]]:
     values = [len(each.values) for each in dataset.attributes]
     rows = rows_of(dataset.images, dataset.label, dataset.groups, values, torch.float32)
     flat = net.layout.join(tensors)
-    logits = Trainer(net, rows, chunk=64).logits(flat, np.arange(len(dataset)))
+    logits = Trainer(net, rows).logits(flat, np.arange(len(dataset)))
     return dataset, (logits > 0).astype(int), lines

@@ -118,13 +118,23 @@ class Trainer:
     cohort: int = 128
     workers: int = 1
     class_weight: tuple[float, float] | str | None = None
-    chunk: int = 2048
-    """How many rows are evaluated at a time: what stays in the cache is done sooner."""
+    chunk: int | None = None
+    """How many rows are evaluated at a time; None: as many as are done soonest."""
 
     @property
     def dtype(self) -> torch.dtype:
         """Precision of weights and arithmetic."""
         return self.rows.y.dtype
+
+    @cached_property
+    def _chunk(self) -> int:
+        if self.chunk is not None:
+            return self.chunk
+        if self.rows.x.dim() > 2:
+            return 64
+        # What stays in the cache is done sooner; but an MLP by hand keeps little of a row beside its inputs.
+        inputs = max(1, self.rows.x.shape[1])
+        return max(2048, min(8192, (1 << 20) // inputs)) if self.network.by_hand else 2048
 
     @cached_property
     def together(self) -> bool:
@@ -142,13 +152,13 @@ class Trainer:
         """Evaluate several models on the same rows: ``[models, rows]``."""
         flat = [torch.as_tensor(m, dtype=self.dtype, device=self.rows.y.device).unsqueeze(0) for m in models]
         result = torch.empty(len(models), len(rows), dtype=self.dtype)
-        for start in range(0, len(rows), self.chunk):
-            part = rows[start : start + self.chunk]
+        for start in range(0, len(rows), self._chunk):
+            part = rows[start : start + self._chunk]
             # Only what is known to leave its input alone is shown the rows themselves.
             known = self.network.by_hand
             x = (self.rows.shown(part) if known else self.rows.inputs(torch.as_tensor(part))).unsqueeze(0)
             for each, weights in zip(result, flat, strict=True):
-                each[start : start + self.chunk] = self.network.logits(weights, x)[0]
+                each[start : start + self._chunk] = self.network.logits(weights, x)[0]
         return result.numpy()
 
     def train(self, jobs: Sequence[Job], settings: TrainingSettings) -> list[Trained]:
