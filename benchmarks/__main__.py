@@ -40,7 +40,7 @@ def quick(cases: Sequence[Case]) -> dict[str, Part]:
         "server": lambda: server.lines(server.RESNET34, 4, 3),
         "seeds": lambda: seeds.lines(1, 6, 1),
         "scale": lambda: scale.growth((1_000, 10_000), 30, 1, False, ["glocalfair"]),
-        "exponents": lambda: scale.exponents((1, 4), 1),
+        "exponents": lambda: scale.exponents((1, 4), 1, ["parameters"]),
         "start": lambda: startup.lines(1),
     }
 

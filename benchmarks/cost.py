@@ -124,11 +124,12 @@ def run(name: str, kind: str, rounds: int, rows: int, turn: Connection) -> None:
 
 def main(kind: str, rounds: str, rows: str) -> None:
     """Train each run in a process of its own, some rounds in turn, and report the time of a round."""
-    spawn = multiprocessing.get_context("spawn")
+    # Forked: each would take seconds to import torch. Nothing has run yet that has threads.
+    fork = multiprocessing.get_context("fork")
     turns: dict[str, Connection] = {}
     for name in RUNS:
-        turns[name], theirs = spawn.Pipe()
-        spawn.Process(target=run, args=(name, kind, int(rounds), int(rows), theirs), daemon=True).start()
+        turns[name], theirs = fork.Pipe()
+        fork.Process(target=run, args=(name, kind, int(rounds), int(rows), theirs), daemon=True).start()
         theirs.close()
     found: dict[str, dict[str, Any]] = {}
     while len(found) < len(RUNS):

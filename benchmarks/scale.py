@@ -24,6 +24,7 @@ PER_ROUND = 100
 FEATURES = 20
 MODEL, LARGER = "32,16", "96,32"
 """Hidden layers: the second has four times as many weights."""
+SWEEPS = ("clients a round", "rows of a client", "parameters")
 
 
 def main(method: str, clients: str, per_round: str, rows: str, hidden: str, rounds: str, evaluate: str) -> None:
@@ -100,14 +101,15 @@ def _by_model(name: str, clients: int, small: Sequence[dict[str, Any]], large: S
     return Line("5 scale", what, taken / each, "×", 0.1, "less", f"{taken:.0f} and {each:.0f} MB")
 
 
-def exponents(factors: Sequence[int], repetitions: int) -> Iterator[Line]:
+def exponents(factors: Sequence[int], repetitions: int, chosen: Sequence[str] = SWEEPS) -> Iterator[Line]:
     """Fit how the cost of a round grows with clients, rows and parameters."""
     sweeps = {
         "clients a round": [(64 * f, 64 * f, 200, MODEL) for f in factors],
         "rows of a client": [(64, 64, 400 * f, MODEL) for f in factors],
         "parameters": [(32, 32, 200, f"{256 * f},256") for f in factors],
     }
-    for what, settings in sweeps.items():
+    for what in chosen:
+        settings = sweeps[what]
         turns = [[measure("scale", "fedavg", *s, 6, 6) for s in settings] for _ in range(repetitions)]
         results = list(zip(*turns, strict=True))
         sizes = [
