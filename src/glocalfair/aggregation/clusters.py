@@ -27,25 +27,23 @@ def kmeans_1d(values: Floats, most: int) -> tuple[Floats, Callable[[int], Ints]]
     second = np.concatenate([[0.0], np.cumsum(x * x)])
     n = len(x)
 
-    def cost(start: Ints, end: Ints) -> Floats:
-        """Deviation of x[start:end]."""
-        spread = second[end] - second[start] - (first[end] - first[start]) ** 2 / (end - start)
-        deviation: Floats = np.maximum(spread, 0.0)
-        return deviation
-
     best = np.full((most + 1, n + 1), np.inf)
-    best[1, 1:] = cost(np.zeros(n, dtype=int), np.arange(1, n + 1))
+    best[1, 1:] = np.maximum(second[1:] - first[1:] ** 2 / np.arange(1, n + 1), 0.0)
     cuts = np.zeros((most + 1, n + 1), dtype=int)
     # Many ends at once, but not all of them: n² numbers would be too many for thousands of clients.
     for low in range(2, n + 1, _ENDS):
-        end = np.arange(low, min(low + _ENDS, n + 1))
-        start = np.arange(1, end[-1])[:, None]
+        ends = np.arange(low, min(low + _ENDS, n + 1))[:, None]
+        starts = np.arange(1, ends[-1, 0])
+        to, past = slice(low, low + _ENDS), slice(1, ends[-1, 0])
+        # Deviation of x[start:end], for each end and start.
         with np.errstate(divide="ignore", invalid="ignore"):
-            last = np.where(start < end, cost(start, end), np.inf)
+            spread = second[to, None] - second[past] - (first[to, None] - first[past]) ** 2 / (ends - starts)
+        last = np.where(starts < ends, np.maximum(spread, 0.0), np.inf)
         for p in range(2, most + 1):
-            total = best[p - 1, start] + last
-            cuts[p, end] = total.argmin(axis=0) + 1
-            best[p, end] = total.min(axis=0)
+            total = last + best[p - 1, past]
+            cut = total.argmin(axis=1, keepdims=True)
+            cuts[p, to] = cut[:, 0] + 1
+            best[p, to] = np.take_along_axis(total, cut, 1)[:, 0]
     return best[1:, n], lambda p: _labels(order, list(cuts[2 : p + 1]))
 
 

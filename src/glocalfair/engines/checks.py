@@ -58,8 +58,11 @@ class Expected:
         if not isinstance(payload, Mapping) or payload.keys() != declared.keys():
             sent = sorted(map(_shown, payload)) if isinstance(payload, Mapping) else type(payload).__name__
             return f"a payload of {_shown(sent)}, expected {list(declared)}"
-        reasons = (_wrong(*told, payload[key], examples) for key, told in declared.items())
-        return next(filter(None, reasons), None)
+        for key, told in declared.items():
+            reason = _wrong(*told, payload[key], examples)
+            if reason is not None:
+                return reason
+        return None
 
 
 def _wrong(declared: Disclosure, shape: tuple[int, ...], value: Any, examples: int) -> str | None:

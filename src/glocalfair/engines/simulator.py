@@ -28,6 +28,7 @@ from glocalfair.local.network import Network
 from glocalfair.local.trainer import Job, Trainer, rows_of
 from glocalfair.memory import keep_freed
 from glocalfair.methods.base import Method
+from glocalfair.methods.losses import cross_entropy
 from glocalfair.metrics import eod, tables
 from glocalfair.metrics.counts import Counts, count_each, intersection
 from glocalfair.metrics.tables import Tables
@@ -137,10 +138,11 @@ class Simulator:
         return self._latest[0][1]
 
     @cached_property
-    def _validation_groups(self) -> tuple[Counts, int]:
-        """The combination of groups that each validation row belongs to, and how many there are."""
-        codes, crossed = intersection(self.federation.groups[self.validation], self.federation.attributes)
-        return codes, len(crossed.values)
+    def _validation_rows(self) -> tuple[Counts, Counts, int]:
+        """Label and combination of groups of each validation row, and how many combinations there are."""
+        f, rows = self.federation, self.validation
+        codes, crossed = intersection(f.groups[rows], f.attributes)
+        return f.y[rows].astype(np.int64), codes, len(crossed.values)
 
     def data(self, clients: Sequence[Client], part: Literal["train", "validation"] = "train") -> list[ClientData]:
         """Return what the method may know of clients; kept, because it is the same in every round."""
@@ -357,11 +359,12 @@ class Simulator:
 
     def _figures(self, logits: Floats) -> list[dict[str, Any]]:
         """Return what is told of each model, from its logits on all validation rows."""
-        f, y, accepted = self.federation, self.federation.y[self.validation], logits > 0
-        counts = Tables(f.attributes, count_each(y.astype(np.int64), accepted, *self._validation_groups))
-        gaps = {a.name: eod(counts.table(a.name)).tolist() for a in f.attributes}
+        y, codes, combinations = self._validation_rows
+        attributes, accepted = self.federation.attributes, logits > 0
+        counts = Tables(attributes, count_each(y, accepted, codes, combinations))
+        gaps = {a.name: eod(counts.table(a.name)).tolist() for a in attributes}
         figures = zip(
-            np.mean(np.logaddexp(0, logits) - y * logits, axis=1).tolist(),
+            np.mean(cross_entropy(logits, y), axis=1).tolist(),
             np.mean(accepted == y, axis=1).tolist(),
             np.mean(accepted, axis=1).tolist(),
             strict=True,

@@ -42,6 +42,9 @@ from glocalfair.types import (
 )
 
 RATES = ("fnr", "fpr", "positive_rate")
+_COUNTED = np.array([[1.0, 0, -1], [0, 0, 1], [0, 1, 1], [0, 0, 0]])
+_OF = np.array([[0.0, 0, 0], [1, 0, 1], [0, 0, 0], [0, 1, 1]])
+"""Of what these rates are shares: false negatives, positives, false positives and negatives by rate."""
 FADE, FORGOTTEN = 0.5, 60
 ONE_GROUP = "(on a client with one group they are that group's)"
 OVERRIDABLE = ("constraints", "tau_fnr", "tau_fpr", "tau_positive_rate", "mode")
@@ -241,7 +244,7 @@ class GLocalFair(Method):
         if self.reference == "federation":
             sent = np.array([broadcast.payload["reference"] for broadcast in broadcasts], dtype=float)
             rates = sent + own - np.array([state["overall"] for state in states])
-        inside: Floats = np.clip(np.nan_to_num(rates), 0, 1)
+        inside: Floats = np.fmin(np.fmax(rates, 0), 1)  # 0 where a rate is not known
         return inside
 
     def plan(self, broadcast: Broadcast, received: Received, state: ClientState) -> LocalPlan:
@@ -459,9 +462,7 @@ class GLocalFair(Method):
 
 def _rates(totals: Floats) -> Floats:
     """Return FNR, FPR and positive rate of four totals, on the last axis; NaN where there is nothing to count."""
-    missed, positives, accepted, negatives = np.moveaxis(totals, -1, 0)
-    numerator = np.stack([missed, accepted, positives - missed + accepted], -1)
-    denominator = np.stack([positives, negatives, positives + negatives], -1)
+    numerator, denominator = totals @ _COUNTED, totals @ _OF
     rates: Floats = np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=denominator > 0)
     return rates
 

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from glocalfair.methods.base import ALWAYS, Disclosure, Method
 from glocalfair.types import ClientState, ClientUpdate, Diagnostics, Floats, LocalPlan, Received, Trained
 
 
-def row_losses(received: Received) -> Floats:
-    """Return the cross-entropy log(1 + e^s) − y·s of the received model on each training row, in float64."""
-    assert received.logits is not None, "the method must set uses_received"
-    logits = received.logits.astype(np.float64)
-    losses: Floats = np.logaddexp(0, logits) - received.data.y * logits
+def cross_entropy(logits: Floats, y: npt.NDArray[Any]) -> Floats:
+    """Return log(1 + e^s) − y·s of each row, whatever the size of s.
+
+    >>> cross_entropy(np.array([0.0, 1000.0, -1000.0]), np.array([1, 1, 1])).round(2).tolist()
+    [0.69, 0.0, 1000.0]
+    """
+    # `np.logaddexp` says the same and goes through numbers one by one.
+    losses: Floats = np.maximum(logits, 0) + np.log1p(np.exp(-np.abs(logits))) - y * logits
     return losses
+
+
+def row_losses(received: Received) -> Floats:
+    """Return the cross-entropy of the received model on each training row, in float64."""
+    assert received.logits is not None, "the method must set uses_received"
+    return cross_entropy(received.logits.astype(np.float64), received.data.y)
 
 
 @dataclass(frozen=True)

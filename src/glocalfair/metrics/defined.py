@@ -55,9 +55,9 @@ def gap(values: Array, axis: int = -1) -> Array:
     >>> gap(np.array([[0.5, np.nan, 0.25], [0.5, np.nan, np.nan]])).tolist()
     [0.25, nan]
     """
-    here = ~np.isnan(values)
-    high = np.max(values, axis=axis, where=here, initial=-np.inf)
-    low = np.min(values, axis=axis, where=here, initial=np.inf)
+    # These leave out NaN.
+    high = np.fmax.reduce(values, axis, initial=np.nan)
+    low = np.fmin.reduce(values, axis, initial=np.nan)
     return np.where(number(values, axis) >= 2, high - low, np.nan)
 
 

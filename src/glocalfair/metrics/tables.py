@@ -43,10 +43,12 @@ class Tables:
 
     def table(self, name: str) -> Counts:
         """Return ``[clients, groups, 2, 2]`` for an attribute or the intersection."""
-        views = dict(split(self.counts, self.attributes))
-        if name not in views:
+        for index, attribute in enumerate(self.attributes):
+            if attribute.name == name:
+                return marginal(self.counts, self.attributes, index)
+        if len(self.attributes) < 2 or name != joint(self.attributes).name:
             raise KeyError(name)
-        return views[name]
+        return self.counts
 
     def pooled(self) -> Tables:
         """Add the clients up to one."""
