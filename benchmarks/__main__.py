@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks import cost, rounds, scale, seeds, server, startup
 from benchmarks.plot import plot
-from benchmarks.processes import PEERS
+from benchmarks.processes import PEERS, pinned
 from benchmarks.table import Line, markdown
 from benchmarks.work import CASES, Case
 
@@ -108,7 +108,8 @@ def about() -> str:
     if info.exists():
         model = next((line.partition(": ")[2] for line in info.read_text().splitlines() if "model name" in line), model)
     versions = f"glocalfair {__version__}, torch {torch.__version__}, numpy {numpy.__version__}"
-    return f"{model}, {cores()} cores, Python {platform.python_version()}, {versions}"
+    without = f", without {' '.join(f'{name}={value}' for name, value in pinned().items())}" if pinned() else ""
+    return f"{model}, {cores()} cores, Python {platform.python_version()}, {versions}{without}"
 
 
 if __name__ == "__main__":

@@ -20,11 +20,22 @@ QUIET = {
 }
 
 
+def pinned() -> dict[str, str]:
+    """Return what the environment tells numpy's BLAS, as where several machines are to multiply alike."""
+    return {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
+
+
+def surroundings() -> dict[str, str]:
+    """Return the environment of every engine, without what is `pinned`: each library uses what the processor has."""
+    kept = {name: value for name, value in os.environ.items() if name not in pinned()}
+    return {**kept, **QUIET, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
 def measure(module: str, *arguments: object, peer: bool = False) -> dict[str, Any]:
     """Run ``python -m benchmarks.<module>`` and return what it reported."""
     python = str(PEERS) if peer else sys.executable
     with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, **QUIET, "FLWR_HOME": home, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        environment = {**surroundings(), "FLWR_HOME": home}
         done = subprocess.run(
             [python, "-m", f"benchmarks.{module}", *map(str, arguments)],
             cwd=ROOT,

@@ -17,7 +17,7 @@ from benchmarks.table import Line, compared, markdown, ratio  # noqa: E402
 from benchmarks.work import Case, make  # noqa: E402
 
 from benchmarks import __main__ as program  # noqa: E402
-from benchmarks import rounds, scale  # noqa: E402
+from benchmarks import processes, rounds, scale  # noqa: E402
 
 
 def test_the_tiny_form_runs_and_writes(
@@ -54,6 +54,14 @@ def test_other_work_is_refused() -> None:
         rounds.check("other", {"loss": start, "steps": 0}, work, start)
     with pytest.raises(AssertionError, match="other clients"):
         rounds.check("mlp", {"loss": start - 0.1, "steps": 0, "participants": [[1]]}, work, start - 0.1)
+
+
+def test_every_library_chooses_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.setenv("KEPT", "yes")
+    around = processes.surroundings()
+    assert around["KEPT"] == "yes" and not [name for name in around if name.startswith("OPENBLAS_")]
+    assert "without OPENBLAS_" in program.about() and "CORETYPE=Haswell" in program.about()
 
 
 def test_clients_share_all_rows() -> None:
