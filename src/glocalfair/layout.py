@@ -88,15 +88,16 @@ class Layout:
 
     def views(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
         """Split ``[..., size]`` into named tensors that share its memory; leading axes are kept."""
-        lead = flat.shape[:-1]
-        parts = flat.split(self.sizes, dim=-1)
+        # In many steps: a plain tuple and `split_with_sizes` take half the time of `torch.Size` and `split`.
+        lead = tuple(flat.shape[:-1])
+        parts = flat.split_with_sizes(self.sizes, -1)
         found = {}
         for name, shape, part in zip(self.names, self.shapes, parts, strict=True):
             if len(shape) == 4:
                 outputs, inputs, height, width = shape
                 found[name] = part.view(*lead, outputs, height, width, inputs).movedim(-1, -3)
             else:
-                found[name] = part.view(lead + shape)
+                found[name] = part if len(shape) == 1 else part.view(lead + shape)
         return found
 
     def named(self, weights: Floats) -> dict[str, npt.NDArray[Any]]:
