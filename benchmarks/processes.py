@@ -20,13 +20,17 @@ QUIET = {
 }
 
 
+KERNELS = ("OPENBLAS_", "MKL_", "ONEDNN_", "DNNL_", "ATEN_", "NPY_")
+"""Begin what tells a library of ours or of a peer's how to compute."""
+
+
 def pinned() -> dict[str, str]:
-    """Return what the environment tells numpy's BLAS, as where several machines are to multiply alike."""
-    return {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
+    """Return what the environment tells such libraries, as where several machines are to compute alike."""
+    return {name: value for name, value in os.environ.items() if name.startswith(KERNELS)}
 
 
 def surroundings() -> dict[str, str]:
-    """Return the environment of every engine, without what is `pinned`: each library uses what the processor has."""
+    """Return the environment of whatever is measured, without what is `pinned`: every library chooses by itself."""
     kept = {name: value for name, value in os.environ.items() if name not in pinned()}
     return {**kept, **QUIET, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 

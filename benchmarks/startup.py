@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.processes import surroundings
 from benchmarks.table import Line
 
 GLOCALFAIR = [sys.executable, "-m", "glocalfair"]
@@ -17,7 +18,7 @@ GLOCALFAIR = [sys.executable, "-m", "glocalfair"]
 def words() -> float:
     """Seconds of ``glocalfair --help``."""
     begun = time.perf_counter()
-    subprocess.run([*GLOCALFAIR, "--help"], check=True, capture_output=True)
+    subprocess.run([*GLOCALFAIR, "--help"], check=True, capture_output=True, env=surroundings())
     return time.perf_counter() - begun
 
 
@@ -27,7 +28,8 @@ def first_round() -> float:
         log = Path(folder) / "run" / "rounds.jsonl"
         begun = time.perf_counter()
         process = subprocess.Popen([*GLOCALFAIR, "run", "adult", "--output", str(log.parent), "--quiet"],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   env=surroundings())  # fmt: skip
         while process.poll() is None and not (log.exists() and log.stat().st_size):
             time.sleep(0.01)
         seconds = time.perf_counter() - begun
