@@ -31,7 +31,7 @@ def pinned() -> dict[str, str]:
 
 def surroundings() -> dict[str, str]:
     """Return the environment of whatever is measured, without what is `pinned`: every library chooses by itself."""
-    kept = {name: value for name, value in os.environ.items() if name not in pinned()}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(KERNELS)}
     return {**kept, **QUIET, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
