@@ -6,11 +6,11 @@ import argparse
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import cost, rounds, scale, seeds, server, startup
-from benchmarks.plot import plot
+from benchmarks.plot import growth, speeds
 from benchmarks.processes import PEERS, pinned
 from benchmarks.table import Line, markdown
 from benchmarks.work import CASES, Case
@@ -35,7 +35,7 @@ def full(cases: Sequence[Case]) -> dict[str, Part]:
 def quick(cases: Sequence[Case]) -> dict[str, Part]:
     """The same in short: under three minutes on two slow cores. Flower's simulation starts too slowly for that."""
     return {
-        "rounds": lambda: rounds.lines(cases, 6, 1, flower=False),
+        "rounds": lambda: rounds.lines(cases, 16, 1, flower=False),
         "cost": lambda: cost.lines(18, 400, 1, many=["hundred"], longer=5),
         "server": lambda: server.lines(server.RESNET34, 4, 3),
         "seeds": lambda: seeds.lines(1, 6, 1),
@@ -59,12 +59,12 @@ SIZES = {"full": full, "quick": quick, "tiny": tiny}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and print; `--write` also puts table and plot into the documentation."""
+    """Measure and print; `--write` also puts tables and pictures into the documentation."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--only", nargs="*", help="some of the parts", default=[])
     parser.add_argument("--case", choices=("i", "ii", "iii"), help="one of the cases of the rounds")
-    parser.add_argument("--write", type=Path, help="folder of performance.md, whose table and plot are renewed")
+    parser.add_argument("--write", type=Path, help="folder of performance.md, whose tables and pictures are renewed")
     chosen = parser.parse_args(arguments)
     begun = time.perf_counter()
     found: list[Line] = []
@@ -76,23 +76,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
             continue
         for line in part():
             found.append(line)
-            print("  ".join(filter(None, line.cells())), file=sys.stderr, flush=True)
-    table = markdown(found)
+            print(line, file=sys.stderr, flush=True)
     minutes = (time.perf_counter() - begun) / 60
-    text = f"{table}\n{about()}; measured in {minutes:.1f} minutes by `python -m benchmarks --size {chosen.size}`.\n"
+    how = f"{about()}; measured in {minutes:.1f} minutes by `python -m benchmarks --size {chosen.size}`."
+    text = f"{markdown(found)}\n{how}\n"
     print(text)
     if chosen.write:
-        write(chosen.write, text, plot(found))
+        write(chosen.write, text, {"perf-rounds.svg": speeds(found), "perf-scale.svg": growth(found)})
 
 
-def write(docs: Path, text: str, drawing: str) -> None:
-    """Renew what stands between the two marks of the page, and the plot."""
+def write(docs: Path, text: str, pictures: Mapping[str, str]) -> None:
+    """Renew what stands between the two marks of the page, and its pictures."""
     page = docs / "performance.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
-    assert end, f"{page} has no place for the table"
+    assert end, f"{page} has no place for the tables"
     page.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
-    (docs / "img" / "perf-scale.svg").write_text(drawing, encoding="utf-8")
+    for name, drawing in pictures.items():
+        (docs / "img" / name).write_text(drawing, encoding="utf-8")
 
 
 def about() -> str:

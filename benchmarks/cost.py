@@ -17,7 +17,7 @@ import torch
 from benchmarks.clock import Laps, Seconds, report
 from benchmarks.ours import counting
 from benchmarks.processes import measure
-from benchmarks.table import Line, compared, middle
+from benchmarks.table import Line, compared, took
 from glocalfair.config import build
 from glocalfair.experiment import Experiment
 from glocalfair.runs import RunDirectory
@@ -72,6 +72,8 @@ RUNS = {
 """Method and epochs of each run. The published form trains an epoch without and one with constraints."""
 PEERS = {"glocalfair": "fedavg", "glocalfair-paper": "fedavg, two epochs"}
 """What each is compared with: the same clients in each round, and as many steps of each."""
+PART = "2 What GLocalFair costs"
+TITLES = {"glocalfair": "GLocalFair / FedAvg", "glocalfair-paper": "as published / FedAvg, two epochs"}
 BLOCK = 3
 """So many rounds a process runs before the next one has its turn: what disturbs the machine for seconds disturbs all of
 them, and most rounds find the cache as the round before has left it."""
@@ -156,17 +158,15 @@ def lines(
         length = rounds * longer if kind in MANY else rounds
         turns = [measure("cost", kind, length, rows)["runs"] for _ in range(repetitions)]
         found = {run: [turn[run] for turn in turns] for run in RUNS}
-        detail = "; ".join(f"{run} {1000 * middle(results):.0f} ms" for run, results in found.items())
-        titles = {"glocalfair": "GLocalFair / FedAvg", "glocalfair-paper": "as published / FedAvg, as many steps"}
-        notes = {"glocalfair": f"CPU a round: {detail}"}
         for ours, peer in PEERS.items():
-            yield compared("2 GLocalFair", f"{titles[ours]}, {name}", found[ours], found[peer],
-                           target=1.5, better="less", note=notes.get(ours, ""))  # fmt: skip
+            yield compared(PART, TITLES[ours], name, found[ours], found[peer], target=1.5, better="less")
         if kind != "pictures":
             clients = prepared(kind, "fedavg", 1, rows).federation.clients
             each = sum(len(client.train) for client in clients) / len(clients)
-            yield Line("2 GLocalFair", f"GLocalFair / FedAvg in matrix products and sorting alone, {name}",
-                       measure("limit", "glocalfair", each)["ratio"])  # fmt: skip
+            alone = measure("limit", "glocalfair", each)["ratio"]
+            yield Line(PART, "GLocalFair / FedAvg in products and sorting alone", name, alone)
+        for run, results in found.items():
+            yield took(PART, f"CPU of a round: {run}", name, results)
 
 
 if __name__ == "__main__":

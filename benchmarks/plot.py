@@ -1,36 +1,70 @@
-"""A small drawing of memory and time against the number of clients, as SVG."""
+"""Two small pictures as SVG: a round in every engine, and memory and time against the number of clients."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
-from benchmarks.table import Line
+from benchmarks import rounds, scale
+from benchmarks.table import Line, figure
 
 Point = tuple[float, float]
 WIDTH, HEIGHT, MARGIN = 340, 220, 48
 COLOURS = {"fedavg": "#3b6fb6", "glocalfair": "#c2571a"}
+OURS, OTHERS = "#c2571a", "#8a8f98"
+BAR, NAMES, PANEL = 18, 200, 190
+"""Height of a bar's row, width of the names, width of a case."""
 
 
-def plot(lines: Sequence[Line]) -> str:
-    """Draw time a round and memory over clients, both axes logarithmic; nothing to draw gives an empty picture."""
-    time: dict[str, list[Point]] = {}
-    memory: dict[str, list[Point]] = {}
-    for line in lines:
-        found = re.fullmatch(r"(\w+), ([\d,]+) clients, \d+ a round", line.what)
-        if line.part == "5 scale" and found:
-            clients = float(found[2].replace(",", ""))
-            time.setdefault(found[1], []).append((clients, line.value))
-            megabytes = re.match(r"(\d+) MB", line.note)
-            assert megabytes is not None
-            memory.setdefault(found[1], []).append((clients, float(megabytes[1])))
-    panels = _panel(time, "ms CPU a round", 0) + _panel(memory, "MB in all", WIDTH + 20)
-    size = f'width="{2 * WIDTH + 20}" height="{HEIGHT}"'
+def _picture(width: int, height: int, drawing: str) -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">'
-        f'<rect width="100%" height="100%" fill="white"/>{panels}</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>{drawing}</svg>\n'
     )
+
+
+def speeds(lines: Sequence[Line]) -> str:
+    """Draw the CPU time of a round, a panel for each case and a bar for each engine, on a logarithmic axis."""
+    cost = {(line.what, line.case): line.value for line in lines if line.part == rounds.TIMES}
+    if not cost:
+        return _picture(1, 1, "")
+    engines, cases = (list(dict.fromkeys(key[axis] for key in cost)) for axis in (0, 1))
+    engines.sort(key=lambda name: sum(math.log(cost[name, case]) for case in cases if (name, case) in cost))
+    low, high = (math.log10(f(cost.values())) for f in (min, max))
+    text = []
+    for row, name in enumerate(engines):
+        text.append(f'<text x="{NAMES - 8}" y="{40 + row * BAR}" text-anchor="end">{name}</text>')
+    for column, case in enumerate(cases):
+        left = NAMES + column * PANEL
+        text.append(f'<text x="{left}" y="16" font-weight="bold">{case}</text>')
+        for row, name in enumerate(engines):
+            if (name, case) not in cost:
+                continue
+            value = cost[name, case]
+            # The shortest bar can still be seen, and the longest leaves room for its figure.
+            long = 4 + (math.log10(value) - low) / max(high - low, 1e-9) * (PANEL - 70)
+            colour = OURS if name in rounds.NAMES.values() else OTHERS
+            top = 30 + row * BAR
+            text.append(f'<rect x="{left}" y="{top}" width="{long:.1f}" height="{BAR - 5}" fill="{colour}"/>')
+            text.append(f'<text x="{left + long + 5:.1f}" y="{top + 10}">{figure(value)}</text>')
+    bottom = 40 + len(engines) * BAR + 8
+    text.append(f'<text x="{NAMES}" y="{bottom}">ms of CPU a round, logarithmic; ours in colour</text>')
+    return _picture(NAMES + len(cases) * PANEL, bottom + 10, "".join(text))
+
+
+def growth(lines: Sequence[Line]) -> str:
+    """Draw time a round and memory over clients, both axes logarithmic; nothing to draw gives an empty picture."""
+    curves: dict[str, dict[str, list[Point]]] = {scale.TIME: {}, scale.MEMORY: {}}
+    for line in lines:
+        method, _, kind = line.what.partition(": ")
+        if line.part == scale.PART and kind in curves and method in COLOURS:
+            clients = float(line.case.removesuffix(" clients").replace(",", ""))
+            curves[kind].setdefault(method, []).append((clients, line.value))
+    time, memory = (
+        _panel(curves[scale.TIME], "ms CPU a round", 0),
+        _panel(curves[scale.MEMORY], "MB in all", WIDTH + 20),
+    )
+    return _picture(2 * WIDTH + 20, HEIGHT, time + memory)
 
 
 def _panel(curves: dict[str, list[Point]], title: str, left: int) -> str:
@@ -53,10 +87,10 @@ def _panel(curves: dict[str, list[Point]], title: str, left: int) -> str:
         text.append(f'<text x="{left + MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:,.0f}</text>')
     for clients in sorted({x for x, _ in points}):
         text.append(f'<text x="{x_of(clients):.1f}" y="{HEIGHT - 28}" text-anchor="middle">{clients:,.0f}</text>')
-    text.append(f'<text x="{left + MARGIN}" y="{HEIGHT - 8}">clients, 100 of them a round</text>')
+    text.append(f'<text x="{left + MARGIN}" y="{HEIGHT - 8}">clients, {scale.PER_ROUND} of them a round</text>')
     lowest = 0.0
     for name, curve in sorted(curves.items(), key=lambda item: -item[1][-1][1]):
-        colour = COLOURS.get(name, "#555")
+        colour = COLOURS[name]
         path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in curve)
         text.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         # From above: two curves that end close together keep their names apart.

@@ -11,18 +11,27 @@ from typing import Any
 import numpy as np
 
 from benchmarks.processes import PEERS, measure
-from benchmarks.table import Line, compared, middle, span
+from benchmarks.table import Line, compared, took
 from benchmarks.work import CASES, Case, Work, make
 
 ANY = (1.3, 6, 6)
 PFL = {"mlp": (4, 10, 10), "module": ANY, "vmap": ANY, "dropout": ANY}
+FLOWER = (6, 30, 30)
+PART, TIMES = "1 Rounds: how much longer the others take", "1 Rounds: CPU of a round"
 NAMES = {
-    "mlp": "MLP",
+    "mlp": "our MLP",
     "module": "own module of linear layers",
     "vmap": "any module (vmap)",
     "dropout": "any module, with dropout",
 }
-FLOWER = (6, 30, 30)
+OTHERS = {
+    "pfl": "pfl-research",
+    "pfl-dropout": "pfl-research, with dropout",
+    "flower": "Flower's simulation",
+    "loop": "loop over clients by hand",
+    "loader": "the same with a DataLoader",
+    "limit": "matrix products alone",
+}
 Results = dict[str, list[dict[str, Any]]]
 
 
@@ -86,21 +95,17 @@ def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) ->
     for case in cases:
         number = [known.name for known in CASES].index(case.name)
         found = turns(case, rounds, repetitions, flower)
-        seconds = ", ".join(f"{name} {1000 * middle(r):.0f} ms" for name, r in found.items())
+        mlp = found["mlp"]
         for kind, name in ((kind, name) for kind, name in NAMES.items() if kind in found):
             pfl = found.get("pfl-dropout" if kind == "dropout" else "pfl")
             if pfl:
-                notes = [span(pfl, found[kind]), f"CPU a round: {seconds}" if kind == "mlp" else ""]
-                yield compared("1 rounds", f"{name}: pfl-research / ours, {case.name}", pfl, found[kind],
-                               target=PFL[kind][number], note="; ".join(filter(None, notes)))  # fmt: skip
-            if "flower" in found and kind == "mlp":
-                # Its clock, of many processes, ticks too slowly for a median.
-                mean = [result["mean"] for result in found[kind]]
-                yield compared("1 rounds", f"{name}: Flower / ours, {case.name}", found["flower"], mean,
-                               target=FLOWER[number])  # fmt: skip
-            if kind == "mlp":
-                yield compared("1 rounds", f"{name}: ours / matrix products alone, {case.name}", found[kind],
-                               found["limit"])  # fmt: skip
-            if "loader" in found and kind != "dropout":
-                yield compared("1 rounds", f"{name}: DataLoader loop / ours, {case.name}", found["loader"], found[kind],
-                               note="" if "pfl" in found else seconds)  # fmt: skip
+                yield compared(PART, f"pfl-research / {name}", case.name, pfl, found[kind], PFL[kind][number])
+        if "flower" in found:
+            # Its clock, of many processes, ticks too slowly for a median.
+            mean = [result["mean"] for result in mlp]
+            yield compared(PART, f"Flower / {NAMES['mlp']}", case.name, found["flower"], mean, FLOWER[number])
+        if "loader" in found:
+            yield compared(PART, f"DataLoader loop / {NAMES['mlp']}", case.name, found["loader"], mlp)
+        yield compared(PART, f"{NAMES['mlp']} / its matrix products alone", case.name, mlp, found["limit"])
+        for engine, results in found.items():
+            yield took(TIMES, {**NAMES, **OTHERS}[engine], case.name, results)

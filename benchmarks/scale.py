@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.clock import Laps, peak_megabytes, report
 from benchmarks.processes import measure
-from benchmarks.table import Line, compared, middle
+from benchmarks.table import Line, compared, middle, took
 from glocalfair.config import build
 from glocalfair.experiment import Experiment
 from glocalfair.runs import RunDirectory
@@ -24,6 +24,8 @@ PER_ROUND = 100
 FEATURES = 20
 MODEL, LARGER = "32,16", "96,32"
 """Hidden layers: the second has four times as many weights."""
+PART, GROWTH = f"5 Scale: {PER_ROUND} clients a round, of ever more", "5 Scale: growth of a round"
+TIME, MEMORY = "CPU of a round", "memory in all"
 SWEEPS = ("clients a round", "rows of a client", "parameters")
 
 
@@ -79,26 +81,33 @@ def growth(
             for (k, evaluate, hidden), results in found.items():
                 results.append(measure("scale", method, k, PER_ROUND, ROWS_EACH, hidden, rounds, evaluate))
         for (k, evaluate, hidden), results in found.items():
-            memory, data = middle(results, "megabytes"), middle(results, "data")
-            note = f"{memory:.0f} MB in all, data {data:.0f} MB; ready after {middle(results, 'prepare'):.1f} s"
-            what = f"{method}, {k:,} clients, {PER_ROUND} a round" + ", all evaluated in each" * (evaluate == 1)
+            what = method + ", everybody evaluated" * (evaluate == 1)
             what += f", {results[0]['weights']:,} weights" * (hidden == LARGER)
-            wall = 1000 * middle(results, "wall")
-            yield Line("5 scale", what, 1000 * middle(results), "ms", note=note, wall=wall)
-        usual = found[most, rounds, MODEL]
-        yield compared("5 scale", f"{method}: a round at {most:,} / at {least:,} clients",
+            yield took(PART, f"{what}: {TIME}", f"{k:,} clients", results)
+            if (evaluate, hidden) == (rounds, MODEL):
+                yield from _memory(method, f"{k:,} clients", results)
+        usual, last = found[most, rounds, MODEL], f"{most:,} clients"
+        yield compared(PART, f"{method}: a round / one at {least:,} clients", last,
                        usual, found[least, rounds, MODEL], target=1.5, better="less")  # fmt: skip
         if whole:
-            yield _by_model(f"{method}, {most:,} clients", most, usual, found[most, rounds, LARGER])
+            yield _by_model(method, last, most, usual, found[most, rounds, LARGER])
 
 
-def _by_model(name: str, clients: int, small: Sequence[dict[str, Any]], large: Sequence[dict[str, Any]]) -> Line:
+def _memory(method: str, case: str, results: Sequence[dict[str, Any]]) -> Iterator[Line]:
+    told = {MEMORY: ("megabytes", "MB"), "of it the data": ("data", "MB"), "ready after": ("prepare", "s")}
+    for what, (key, unit) in told.items():
+        yield Line(PART, f"{method}: {what}", case, middle(results, key), unit)
+
+
+def _by_model(
+    method: str, case: str, clients: int, small: Sequence[dict[str, Any]], large: Sequence[dict[str, Any]]
+) -> Line:
     """Tell how much memory a larger model takes, beside what it would take if every client had one."""
     more = large[0]["weights"] - small[0]["weights"]
     each = clients * more * 4 / 2**20
     taken = middle(large, "megabytes") - middle(small, "megabytes")
-    what = f"{name}: memory for {more:,} more weights / as much on every client"
-    return Line("5 scale", what, taken / each, "×", 0.1, "less", f"{taken:.0f} and {each:.0f} MB")
+    what = f"{method}: memory of {more:,} more weights / of so many for each client ({each:,.0f} MB)"
+    return Line(PART, what, case, taken / each, "×", 0.1, "less")
 
 
 def exponents(factors: Sequence[int], repetitions: int, chosen: Sequence[str] = SWEEPS) -> Iterator[Line]:
@@ -115,10 +124,10 @@ def exponents(factors: Sequence[int], repetitions: int, chosen: Sequence[str] = 
         sizes = [
             s[1] * s[2] if what != "parameters" else r[0]["weights"] for s, r in zip(settings, results, strict=True)
         ]
-        cpu, wall = ([middle(r, clock) for r in results] for clock in ("cpu", "wall"))
-        detail = "CPU a round: " + ", ".join(f"{1000 * cost:.0f} ms" for cost in cpu)
-        yield Line("5 scale", f"exponent in {what}", exponent(sizes, cpu), "", 1.1, "less", detail,
-                   wall=exponent(sizes, wall))  # fmt: skip
+        cpu = [middle(r) for r in results]
+        yield Line(GROWTH, "exponent of a round's CPU", what, exponent(sizes, cpu), "", 1.1, "less")
+        for factor, cost in zip(factors, cpu, strict=True):
+            yield Line(GROWTH, f"CPU of a round, {factor} ×", what, 1000 * cost, "ms")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from benchmarks.clock import Laps, report, tree_cpu
 from benchmarks.processes import measure
-from benchmarks.table import Line, middle, ratio
+from benchmarks.table import Line, middle, ratio, ratios
 from glocalfair.cores import cores
 
+PART = "4 Many seeds"
 METHODS = "fedavg,qffl,gifair,fairfed,fedfb,glocalfair"
 
 
@@ -37,9 +38,11 @@ def lines(seeds: int, rounds: int, repetitions: int) -> Iterator[Line]:
     for _ in range(repetitions):
         alone.append(measure("seeds", seeds, rounds, 1))
         together.append(measure("seeds", seeds, rounds, cores()))
-    wall, cpu = (f"{middle(alone, clock):.0f} and {middle(together, clock):.0f} s" for clock in ("wall", "cpu"))
-    what = f"6 methods × {seeds} seeds × {rounds} rounds: one after the other / in parallel, wall"
-    yield Line("4 seeds", what, ratio(alone, together, "wall"), note=f"{wall}, CPU {cpu}; {cores()} cores")
+    case = f"6 methods × {seeds} seeds × {rounds} rounds, {cores()} cores"
+    turns = ratios(alone, together, "wall")
+    yield Line(PART, "one after the other / in parallel, wall", case, ratio(alone, together, "wall"), turns=turns)
+    for name, results in {"one after the other": alone, "in parallel": together}.items():
+        yield Line(PART, f"{name}: CPU", case, middle(results), "s", wall=middle(results, "wall"))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.clock import Seconds, peak_megabytes, report, timed
 from benchmarks.processes import measure
-from benchmarks.table import Line, middle, ratio
+from benchmarks.table import Line, middle, ratio, ratios
 from glocalfair.aggregation.gini import gini, inequality, sorted_magnitudes
 from glocalfair.methods.fedavg import FedAvg
 from glocalfair.methods.glocalfair import GLocalFair
@@ -18,6 +18,13 @@ from glocalfair.types import ClientUpdate, Floats, RoundContext, ServerState, Tr
 
 RESNET34 = 21_285_185
 _PIECE = 1 << 15
+PART = "3 The server"
+NAMES = {
+    "gini": "Gini + clusters + average",
+    "plain": "plain average in float64",
+    "fedavg": "FedAvg's server, on as many cores",
+    "float32": "sum in float32",
+}
 
 
 def update(size: int, client: int) -> Floats:
@@ -73,17 +80,18 @@ def lines(size: int, clients: int, repetitions: int) -> Iterator[Line]:
     """Compare GLocalFair's server with a plain weighted average, with FedAvg's server and with a sum in float32."""
     told = measure("server", size, clients, repetitions)
     found = {kind: [turn[kind] for turn in told["turns"]] for kind in told["turns"][0]}
-    each = {kind: f"{1000 * middle(results, 'wall') / clients:.0f} ms" for kind, results in found.items()}
-    what = f"{clients} updates of {size / 1e6:.1f}M parameters"
-    yield Line("3 server", f"Gini + clusters + average / plain average in float64, {what}, wall",
-               ratio(found["gini"], found["plain"], "wall"), target=3, better="less",
-               note=f"an update: {each['gini']}, plain average {each['plain']}")  # fmt: skip
-    yield Line("3 server", "the same in CPU seconds", ratio(found["gini"], found["plain"]))
-    for kind, name in {"fedavg": "FedAvg's server, on as many cores", "float32": "a sum in float32"}.items():
-        yield Line("3 server", f"the same / {name}, wall", ratio(found["gini"], found[kind], "wall"),
-                   note=f"an update: {each[kind]}")  # fmt: skip
-    yield Line("3 server", "relative error of the Gini coefficient", told["error"], "", 1e-9, "less")
-    yield Line("3 server", "memory beyond the updates", told["extra"], "MB")
+    case = f"{clients} updates of {size / 1e6:.1f}M parameters"
+    whole, plain = found["gini"], found["plain"]
+    turns = ratios(whole, plain, "wall")
+    yield Line(PART, "Gini + clusters + average / plain average in float64, wall", case, ratio(whole, plain, "wall"),
+               target=3, better="less", turns=turns)  # fmt: skip
+    yield Line(PART, "the same in CPU seconds", case, ratio(whole, plain))
+    for kind in ("fedavg", "float32"):
+        yield Line(PART, f"the same / {NAMES[kind]}, wall", case, ratio(whole, found[kind], "wall"))
+    yield Line(PART, "relative error of the Gini coefficient", case, told["error"], "", 1e-9, "less")
+    yield Line(PART, "memory beyond the updates", case, told["extra"], "MB")
+    for kind, results in found.items():
+        yield Line(PART, f"an update, wall: {NAMES[kind]}", case, 1000 * middle(results, "wall") / clients, "ms")
 
 
 if __name__ == "__main__":

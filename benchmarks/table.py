@@ -1,4 +1,4 @@
-"""Lines of the result: what was measured, what was to be reached, what was reached."""
+"""Figures of the result: what was measured, what was to be reached, what was reached."""
 
 from __future__ import annotations
 
@@ -7,19 +7,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+_ALIKE = 0.02
+"""Wall time that differs by less than this part from CPU time is not told apart."""
+
 
 @dataclass(frozen=True)
 class Line:
-    """One figure. Without a target it is there to be read; `wall` is the same in wall time, where it is CPU seconds."""
+    """One figure: a cell in the table of its part, in the row of what was measured and the column of its case.
+
+    Without a target it is there to be read. `wall` is the same in wall time, where it is of CPU seconds; `turns` are
+    the figures of single turns, if there were several.
+    """
 
     part: str
     what: str
+    case: str
     value: float
     unit: str = "×"
     target: float | None = None
     better: Literal["more", "less"] = "more"
-    note: str = ""
     wall: float | None = None
+    turns: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        """Return one line of text, to be read while the measurement goes on."""
+        return f"{self.part} | {self.what} | {self.case} | {self.cell}"
 
     @property
     def verdict(self) -> str:
@@ -28,15 +40,26 @@ class Line:
             return ""
         return "yes" if (self.value >= self.target if self.better == "more" else self.value <= self.target) else "no"
 
-    def cells(self) -> list[str]:
-        """Return the line as text."""
-        sign = "≥" if self.better == "more" else "≤"
-        target = "" if self.target is None else f"{sign} {self.target:g} {self.unit}"
-        wall = "" if self.wall is None else f"{self.wall:.3g} {self.unit}"
-        return [self.part, self.what, f"{self.value:.3g} {self.unit}", target, self.verdict, wall, self.note]
+    @property
+    def cell(self) -> str:
+        """Return the figure with its target, and in short how it looks otherwise."""
+        text = f"{figure(self.value)} {self.unit}".strip()
+        if self.target is not None:
+            text += f" ({'≥' if self.better == 'more' else '≤'} {self.target:g}: {self.verdict})"
+        if len(self.turns) > 1:
+            text += f", {figure(min(self.turns))} to {figure(max(self.turns))}"
+        if self.wall is not None and abs(self.wall / self.value - 1) > _ALIKE:
+            text += f", wall {figure(self.wall)}"
+        return text
 
 
-HEADER = ["", "measured", "reached", "target", "", "wall", "in detail"]
+def figure(value: float) -> str:
+    """Write a number with three digits.
+
+    >>> figure(0.0014234), figure(12.345), figure(1599.4)
+    ('0.00142', '12.3', '1,599')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def middle(results: Sequence[dict[str, Any]], key: str = "cpu") -> float:
@@ -44,35 +67,65 @@ def middle(results: Sequence[dict[str, Any]], key: str = "cpu") -> float:
     return statistics.median(float(result[key]) for result in results)
 
 
+def ratios(slow: Sequence[dict[str, Any]], fast: Sequence[dict[str, Any]], key: str = "cpu") -> tuple[float, ...]:
+    """Return the ratio within each repetition: what disturbs the machine disturbs both alike."""
+    return tuple(float(s[key]) / float(f[key]) for s, f in zip(slow, fast, strict=True))
+
+
 def ratio(slow: Sequence[dict[str, Any]], fast: Sequence[dict[str, Any]], key: str = "cpu") -> float:
-    """Return the median of the ratios within each repetition: what disturbs the machine disturbs both alike."""
-    return statistics.median(float(s[key]) / float(f[key]) for s, f in zip(slow, fast, strict=True))
+    """Return the median of the `ratios`."""
+    return statistics.median(ratios(slow, fast, key))
 
 
 def compared(
     part: str,
     what: str,
+    case: str,
     slow: Sequence[dict[str, Any]],
     fast: Sequence[dict[str, Any]],
     target: float | None = None,
     better: Literal["more", "less"] = "more",
-    note: str = "",
 ) -> Line:
-    """Write the ratio in CPU seconds and in wall time."""
+    """Write the ratio in CPU seconds, of single turns too, and in wall time."""
     wall = ratio(slow, fast, "wall")
-    return Line(part, what, ratio(slow, fast), target=target, better=better, note=note, wall=wall)
+    return Line(part, what, case, ratio(slow, fast), "×", target, better, wall, ratios(slow, fast))
 
 
-def span(slow: Sequence[dict[str, Any]], fast: Sequence[dict[str, Any]]) -> str:
-    """Write the least and the largest of the ratios whose median `ratio` is, if there are several."""
-    found = [float(s["cpu"]) / float(f["cpu"]) for s, f in zip(slow, fast, strict=True)]
-    return f"{min(found):.1f} to {max(found):.1f}" if len(found) > 1 else ""
+def took(part: str, what: str, case: str, results: Sequence[dict[str, Any]]) -> Line:
+    """Write the CPU time of a round."""
+    return Line(part, what, case, 1000 * middle(results), "ms", wall=1000 * middle(results, "wall"))
 
 
 def markdown(lines: Sequence[Line]) -> str:
-    """Return the table as Markdown, in columns that line up for people too."""
-    rows = [HEADER, *(line.cells() for line in lines)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
-    text = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |" for row in rows]
-    text.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
-    return "\n".join(text) + "\n"
+    """Return a table for each part as Markdown, in columns that line up for people too, and how many targets hold."""
+    parts: dict[str, list[Line]] = {}
+    for line in lines:
+        parts.setdefault(line.part, []).append(line)
+    return "\n".join([*(f"### {name}\n\n{_table(found)}" for name, found in parts.items()), summary(lines)])
+
+
+def _table(lines: Sequence[Line]) -> str:
+    cells = {(line.what, line.case): line.cell for line in lines}
+    rows, columns = (dict.fromkeys(key[axis] for key in cells) for axis in (0, 1))
+    text = [["", *columns], *([row, *(cells.get((row, column), "") for column in columns)] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*text, strict=True)]
+    written = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |" for row in text]
+    written.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    return "\n".join(written) + "\n"
+
+
+def summary(lines: Sequence[Line]) -> str:
+    """Say how many targets were reached, and name the others.
+
+    >>> summary([Line("1", "speed", "few", 3.0, target=2), Line("1", "speed", "many", 1.0, target=2)])
+    '1 of 2 targets reached. Not reached: speed, many (1 of ≥ 2 ×).\\n'
+    """
+    asked = [line for line in lines if line.target is not None]
+    missed = [
+        f"{line.what}, {line.case} ({figure(line.value)} of {'≥' if line.better == 'more' else '≤'} "
+        f"{f'{line.target:g} {line.unit}'.strip()})"
+        for line in asked
+        if line.verdict == "no"
+    ]
+    text = f"{len(asked) - len(missed)} of {len(asked)} targets reached."
+    return text + (f" Not reached: {'; '.join(missed)}." if missed else "") + "\n"

@@ -12,12 +12,12 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.clock import Laps  # noqa: E402
-from benchmarks.plot import plot  # noqa: E402
+from benchmarks.plot import growth, speeds  # noqa: E402
 from benchmarks.table import Line, compared, markdown, ratio  # noqa: E402
 from benchmarks.work import Case, make  # noqa: E402
 
 from benchmarks import __main__ as program  # noqa: E402
-from benchmarks import processes, rounds, scale  # noqa: E402
+from benchmarks import processes, rounds, scale, server, startup  # noqa: E402
 
 
 def test_the_tiny_form_runs_and_writes(
@@ -28,11 +28,13 @@ def test_the_tiny_form_runs_and_writes(
     (tmp_path / "performance.md").write_text(f"before\n{program.BEGIN}\nold\n{program.END}\nafter\n")
     program.main(["--size", "tiny", "--write", str(tmp_path)])
     printed = capsys.readouterr().out
-    for part in ("1 rounds", "3 server", "6 start"):
-        assert part in printed
+    for part in (rounds.PART, rounds.TIMES, server.PART, startup.PART):
+        assert f"### {part}\n" in printed
     page = (tmp_path / "performance.md").read_text()
     assert page.startswith("before\n") and page.endswith("after\n") and "old" not in page
-    assert "| 3 server |" in page and (tmp_path / "img" / "perf-scale.svg").exists()
+    assert f"### {server.PART}\n" in page and "targets reached" in page
+    assert "<rect" in (tmp_path / "img" / "perf-rounds.svg").read_text()
+    assert (tmp_path / "img" / "perf-scale.svg").exists()
     error = re.search(r"relative error of the Gini coefficient *\| (\S+)", printed)
     assert error is not None and float(error[1]) <= 1e-9
 
@@ -80,9 +82,9 @@ def test_ratios_are_taken_within_a_repetition() -> None:
 
 def test_both_clocks_are_compared() -> None:
     slow, fast = [{"cpu": 2.0, "wall": 6.0}], [{"cpu": 2.0, "wall": 4.0}]
-    line = compared("2", "in CPU and wall", slow, fast, target=1.4, better="less")
+    line = compared("2", "in CPU and wall", "once", slow, fast, target=1.4, better="less")
     assert (line.value, line.wall, line.verdict) == (1, 1.5, "yes")
-    assert line.cells()[5] == "1.5 ×"
+    assert line.cell == "1 × (≤ 1.4: yes), wall 1.5"
 
 
 def test_waiting_is_no_lap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,15 +102,35 @@ def test_exponent_of_a_power() -> None:
     assert scale.exponent([1, 2, 4, 8], [3, 6, 12, 24]) == pytest.approx(1)
 
 
-def test_table_and_plot() -> None:
+def test_the_table_of_a_part_has_a_row_for_each_figure_and_a_column_for_each_case() -> None:
     lines = [
-        Line("5 scale", "fedavg, 1,000 clients, 100 a round", 20.0, "ms", note="200 MB in all"),
-        Line("5 scale", "fedavg, 10,000 clients, 100 a round", 21.0, "ms", note="260 MB in all"),
-        Line("3 server", "average", 3.5, target=3, better="less"),
-        Line("1 rounds", "pfl", 12.0, target=10),
+        Line("The server", "average", "few", 3.5, target=3, better="less", turns=(3.25, 3.75)),
+        Line("The server", "memory", "few", 175.0, "MB"),
+        Line("The server", "average", "many", 2.0, target=3, better="less"),
+        Line("Rounds", "pfl", "once", 12.0, target=10),
     ]
     rows = markdown(lines).splitlines()
-    assert "| no " in rows[4] and "| yes " in rows[5]
-    drawing = plot(lines)
-    assert drawing.count("<polyline") == 2 and "10,000" in drawing
-    assert "<polyline" not in plot([])
+    assert rows[:1] == ["### The server"]
+    assert [cell.strip() for cell in rows[2].split("|")[1:-1]] == ["", "few", "many"]
+    assert [cell.strip() for cell in rows[4].split("|")[1:-1]] == [
+        "average", "3.5 × (≤ 3: no), 3.25 to 3.75", "2 × (≤ 3: yes)",
+    ]  # fmt: skip
+    assert [cell.strip() for cell in rows[5].split("|")[1:-1]] == ["memory", "175 MB", ""]
+    assert rows[-1] == "2 of 3 targets reached. Not reached: average, few (3.5 of ≤ 3 ×)."
+    assert len({len(row) for row in rows[2:6]}) == 1, "columns that line up"
+
+
+def test_pictures() -> None:
+    lines = [
+        Line(rounds.TIMES, rounds.NAMES["mlp"], "few", 5.0, "ms"),
+        Line(rounds.TIMES, rounds.OTHERS["pfl"], "few", 50.0, "ms"),
+        Line(rounds.TIMES, rounds.OTHERS["pfl"], "many", 60.0, "ms"),
+        *(Line(scale.PART, f"fedavg: {scale.TIME}", f"{k:,} clients", 20.0 + k / 1e4, "ms") for k in (1000, 10_000)),
+        *(Line(scale.PART, f"fedavg: {scale.MEMORY}", f"{k:,} clients", 200.0, "MB") for k in (1000, 10_000)),
+        Line(scale.PART, f"fedavg, everybody evaluated: {scale.TIME}", "10,000 clients", 90.0, "ms"),
+    ]
+    curves = growth(lines)
+    assert curves.count("<polyline") == 2 and "10,000" in curves
+    bars = speeds(lines)
+    assert bars.count("<rect") == 1 + 3 and bars.index("our MLP") < bars.index("pfl-research")
+    assert "<polyline" not in growth([]) and bars.count("<rect") > speeds([]).count("<rect")
