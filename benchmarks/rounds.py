@@ -29,7 +29,7 @@ OTHERS = {
     "pfl-dropout": "pfl-research, with dropout",
     "flower": "Flower's simulation",
     "loop": "loop over clients by hand",
-    "loader": "the same with a DataLoader",
+    "loader": "loop with a DataLoader",
     "limit": "matrix products alone",
 }
 Results = dict[str, list[dict[str, Any]]]
