@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import cost, rounds, scale, seeds, server, startup
 from benchmarks.plot import growth, speeds
-from benchmarks.processes import PEERS, pinned
+from benchmarks.processes import PEERS, REQUIREMENTS, pinned
 from benchmarks.table import Line, markdown
 from benchmarks.work import CASES, Case
 
@@ -50,7 +51,10 @@ def tiny(cases: Sequence[Case]) -> dict[str, Part]:
     small = [Case(case.name, 4, 2, case.exponent, rows=600) for case in cases[-1:]]
     return {
         "rounds": lambda: rounds.lines(small, 4, 1, flower=False),
+        "cost": lambda: cost.lines(4, 40, 1, many=[]),
         "server": lambda: server.lines(1_100_000, 2, 2),
+        "scale": lambda: scale.growth((200, 400), 4, 1, True, ["fedavg"]),
+        "exponents": lambda: scale.exponents((1, 2), 1, ["clients a round"]),
         "start": lambda: startup.lines(1),
     }
 
@@ -62,10 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print; `--write` also puts tables and pictures into the documentation."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="full")
-    parser.add_argument("--only", nargs="*", help="some of the parts", default=[])
+    parser.add_argument("--only", nargs="+", choices=list(full(())), help="some of the parts", default=[])
     parser.add_argument("--case", choices=("i", "ii", "iii"), help="one of the cases of the rounds")
     parser.add_argument("--write", type=Path, help="folder of performance.md, whose tables and pictures are renewed")
     chosen = parser.parse_args(arguments)
+    if chosen.write and (chosen.only or chosen.case):
+        parser.error("--write renews the whole page: without --only and --case")
     begun = time.perf_counter()
     found: list[Line] = []
     if not PEERS.exists():
@@ -109,6 +115,8 @@ def about() -> str:
     if info.exists():
         model = next((line.partition(": ")[2] for line in info.read_text().splitlines() if "model name" in line), model)
     versions = f"glocalfair {__version__}, torch {torch.__version__}, numpy {numpy.__version__}"
+    peers = REQUIREMENTS.read_text(encoding="utf-8") if PEERS.exists() else ""
+    versions += "".join(f", {name} {number}" for name, number in re.findall(r"(pfl|flwr).*==(\S+)", peers))
     without = f", without {' '.join(f'{name}={value}' for name, value in pinned().items())}" if pinned() else ""
     return f"{model}, {cores()} cores, Python {platform.python_version()}, {versions}{without}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import sys
 import time
@@ -78,8 +77,17 @@ class Laps:
 
 
 def peak_megabytes() -> float:
-    """Peak resident memory of this process."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Peak resident memory of this process, since it began or `forget_peak`.
+
+    Not what `getrusage` tells: a process inherits that from the one that started it.
+    """
+    told = Path("/proc/self/status").read_text(encoding="ascii").partition("VmHWM:")[2]
+    return int(told.split()[0]) / 1024
+
+
+def forget_peak() -> None:
+    """Have `peak_megabytes` begin anew at what the process holds now."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def timed(function: Callable[[], Any]) -> Seconds:
@@ -91,6 +99,6 @@ def timed(function: Callable[[], Any]) -> Seconds:
     return laps.median()
 
 
-def report(seconds: Seconds, **more: Any) -> None:
+def report(seconds: Seconds | None = None, **more: Any) -> None:
     """Tell the parent process what was measured: one line of JSON, the last one."""
-    sys.stdout.write("\n" + json.dumps({**asdict(seconds), "megabytes": peak_megabytes(), **more}) + "\n")
+    sys.stdout.write("\n" + json.dumps({**(asdict(seconds) if seconds else {}), **more}) + "\n")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.clock import Laps, Seconds, report
+from benchmarks.clock import Laps, report
 from benchmarks.ours import counting
 from benchmarks.processes import measure
 from benchmarks.table import Line, compared, took
@@ -59,8 +59,8 @@ def pictures(rows: int, clients: int = 4) -> Federation:
 
 
 MANY = {
-    "hundred": (30, 100, "30 of 100 clients, five steps each"),
-    "thousand": (100, 1000, "100 of 1,000 clients, one step each"),
+    "hundred": (30, 100, "30 of 100 clients, five steps an epoch"),
+    "thousand": (100, 1000, "100 of 1,000 clients, one step an epoch"),
 }
 """Clients of a round and clients in all, who share 48,842 rows of a table."""
 RUNS = {
@@ -144,7 +144,7 @@ def main(kind: str, rounds: str, rows: str) -> None:
     work = {name: each.pop("work") for name, each in found.items()}
     for ours, peer in PEERS.items():
         assert work[ours] == work[peer], f"{ours}: other clients or another number of steps than {peer}"
-    report(Seconds(**found["fedavg"]), runs=found)
+    report(runs=found)
 
 
 def lines(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 from benchmarks import rounds, scale
 from benchmarks.table import Line, figure
@@ -29,7 +30,7 @@ def speeds(lines: Sequence[Line]) -> str:
     if not cost:
         return _picture(1, 1, "")
     engines, cases = (list(dict.fromkeys(key[axis] for key in cost)) for axis in (0, 1))
-    engines.sort(key=lambda name: sum(math.log(cost[name, case]) for case in cases if (name, case) in cost))
+    engines.sort(key=lambda name: fmean(math.log(cost[name, case]) for case in cases if (name, case) in cost))
     low, high = (math.log10(f(cost.values())) for f in (min, max))
     text = []
     for row, name in enumerate(engines):
@@ -62,7 +63,7 @@ def growth(lines: Sequence[Line]) -> str:
             curves[kind].setdefault(method, []).append((clients, line.value))
     time, memory = (
         _panel(curves[scale.TIME], "ms CPU a round", 0),
-        _panel(curves[scale.MEMORY], "MB in all", WIDTH + 20),
+        _panel(curves[scale.MEMORY], "MB at the peak of a run", WIDTH + 20),
     )
     return _picture(2 * WIDTH + 20, HEIGHT, time + memory)
 

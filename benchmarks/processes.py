@@ -12,6 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PEERS = ROOT / ".venv-bench" / "bin" / "python"
+REQUIREMENTS = ROOT / "benchmarks" / "requirements-peers.txt"
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",

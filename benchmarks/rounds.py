@@ -16,6 +16,7 @@ from benchmarks.work import CASES, Case, Work, make
 
 ANY = (1.3, 6, 6)
 PFL = {"mlp": (4, 10, 10), "module": ANY, "vmap": ANY, "dropout": ANY}
+"""Targets by case. What `torch.func.vmap` does not take has none."""
 FLOWER = (6, 30, 30)
 PART, TIMES = "1 Rounds: how much longer the others take", "1 Rounds: CPU of a round"
 NAMES = {
@@ -23,6 +24,7 @@ NAMES = {
     "module": "own module of linear layers",
     "vmap": "any module (vmap)",
     "dropout": "any module, with dropout",
+    "alone": "module that vmap does not take",
 }
 OTHERS = {
     "pfl": "pfl-research",
@@ -37,10 +39,10 @@ Results = dict[str, list[dict[str, Any]]]
 
 def engines(flower: bool) -> list[str]:
     """Name what can be measured: the peers need their own environment. Without Flower it is the short form."""
-    ours = [kind for kind in NAMES if flower or kind in ("mlp", "vmap")]
-    peers = ["pfl", *(["pfl-dropout", "flower"] if flower else [])] if PEERS.exists() else []
-    loops = ["loop", "loader"] if flower else [] if peers else ["loader"]
-    return [*ours, *loops, *peers, "limit"]
+    if not flower:
+        return ["mlp", "vmap", "pfl" if PEERS.exists() else "loader", "limit"]
+    peers = ["pfl", "pfl-dropout", "flower"] if PEERS.exists() else []
+    return [*NAMES, "loop", "loader", *peers, "limit"]
 
 
 def once(engine: str, path: Path, case: Case, rounds: int) -> dict[str, Any]:
@@ -99,7 +101,8 @@ def lines(cases: Sequence[Case], rounds: int, repetitions: int, flower: bool) ->
         for kind, name in ((kind, name) for kind, name in NAMES.items() if kind in found):
             pfl = found.get("pfl-dropout" if kind == "dropout" else "pfl")
             if pfl:
-                yield compared(PART, f"pfl-research / {name}", case.name, pfl, found[kind], PFL[kind][number])
+                target = PFL[kind][number] if kind in PFL else None
+                yield compared(PART, f"pfl-research / {name}", case.name, pfl, found[kind], target)
         if "flower" in found:
             # Its clock, of many processes, ticks too slowly for a median.
             mean = [result["mean"] for result in mlp]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.clock import Laps, peak_megabytes, report
+from benchmarks.clock import Laps, forget_peak, peak_megabytes, report
 from benchmarks.processes import measure
 from benchmarks.table import Line, compared, middle, took
 from glocalfair.config import build
@@ -25,7 +25,7 @@ FEATURES = 20
 MODEL, LARGER = "32,16", "96,32"
 """Hidden layers: the second has four times as many weights."""
 PART, GROWTH = f"5 Scale: {PER_ROUND} clients a round, of ever more", "5 Scale: growth of a round"
-TIME, MEMORY = "CPU of a round", "memory in all"
+TIME, MEMORY = "CPU of a round", "memory of the run"
 SWEEPS = ("clients a round", "rows of a client", "parameters")
 
 
@@ -49,14 +49,15 @@ def main(method: str, clients: str, per_round: str, rows: str, hidden: str, roun
     begun = laps.median()
     data = sum(a.nbytes for a in (ready.federation.x, ready.federation.y, ready.federation.groups)) / 2**20
     weights = len(ready.initial)
-    laps, before = Laps(), peak_megabytes()
+    laps, reading = Laps(), peak_megabytes()
+    forget_peak()
     with tempfile.TemporaryDirectory() as folder:
         directory = RunDirectory.create(Path(folder) / "run", config)
         laps.mark()
         ready.complete(directory, on_round=lambda record: laps.mark())
     # The last round evaluates; the first one enrols everybody.
-    whole, last = laps.median(skip=2), {"data": data, "weights": weights, "before": before}
-    report(whole, prepare=begun.wall, **last)
+    memory = {"data": data, "reading": reading, "running": peak_megabytes()}
+    report(laps.median(skip=2), prepare=begun.wall, weights=weights, **memory)
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
@@ -94,7 +95,12 @@ def growth(
 
 
 def _memory(method: str, case: str, results: Sequence[dict[str, Any]]) -> Iterator[Line]:
-    told = {MEMORY: ("megabytes", "MB"), "of it the data": ("data", "MB"), "ready after": ("prepare", "s")}
+    told = {
+        MEMORY: ("running", "MB"),
+        "memory while data are read": ("reading", "MB"),
+        "data alone": ("data", "MB"),
+        "ready after, wall": ("prepare", "s"),
+    }
     for what, (key, unit) in told.items():
         yield Line(PART, f"{method}: {what}", case, middle(results, key), unit)
 
@@ -105,8 +111,8 @@ def _by_model(
     """Tell how much memory a larger model takes, beside what it would take if every client had one."""
     more = large[0]["weights"] - small[0]["weights"]
     each = clients * more * 4 / 2**20
-    taken = middle(large, "megabytes") - middle(small, "megabytes")
-    what = f"{method}: memory of {more:,} more weights / of so many for each client ({each:,.0f} MB)"
+    taken = middle(large, "running") - middle(small, "running")
+    what = f"{method}: memory that {more:,} more weights take / {each:,.0f} MB, if each client had them"
     return Line(PART, what, case, taken / each, "×", 0.1, "less")
 
 
