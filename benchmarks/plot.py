@@ -13,7 +13,7 @@ Point = tuple[float, float]
 WIDTH, HEIGHT, MARGIN = 340, 220, 48
 COLOURS = {"fedavg": "#3b6fb6", "glocalfair": "#c2571a"}
 OURS, OTHERS = "#c2571a", "#8a8f98"
-BAR, NAMES, PANEL = 18, 160, 175
+BAR, NAMES, PANEL = 18, 180, 170
 """Height of a bar's row, width of the names, width of a case."""
 
 

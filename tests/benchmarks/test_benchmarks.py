@@ -97,7 +97,7 @@ def test_every_library_chooses_its_kernels(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setenv(name, value)
     around = processes.surroundings()
     assert around["KEPT"] == "yes" and not told.keys() & around.keys()
-    without = program.about().partition("without ")[2]
+    without = program.about().partition("left out of the environment: ")[2]
     assert all(f"{name}={value}" in without for name, value in told.items())
 
 
