@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import cost, rounds, scale, seeds, server, startup
 from benchmarks.plot import growth, speeds
-from benchmarks.processes import PEERS, REQUIREMENTS, pinned
+from benchmarks.processes import INSTALLED, REQUIREMENTS, pinned
 from benchmarks.table import Line, markdown
 from benchmarks.work import CASES, Case
 
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("--write renews the whole page: without --only and --case")
     begun = time.perf_counter()
     found: list[Line] = []
-    if not PEERS.exists():
+    if not INSTALLED.exists():
         print("pfl-research and Flower are not installed (make bench does it): measured without them", file=sys.stderr)
     cases = [case for case in CASES if chosen.case in (None, case.name.split()[0].strip("()"))]
     for name, part in SIZES[chosen.size](cases).items():
@@ -115,7 +115,7 @@ def about() -> str:
     if info.exists():
         model = next((line.partition(": ")[2] for line in info.read_text().splitlines() if "model name" in line), model)
     versions = f"glocalfair {__version__}, torch {torch.__version__}, numpy {numpy.__version__}"
-    peers = REQUIREMENTS.read_text(encoding="utf-8") if PEERS.exists() else ""
+    peers = REQUIREMENTS.read_text(encoding="utf-8") if INSTALLED.exists() else ""
     versions += "".join(f", {name} {number}" for name, number in re.findall(r"(pfl|flwr).*==(\S+)", peers))
     without = (
         f"; left out of the environment: {' '.join(f'{name}={value}' for name, value in pinned().items())}"

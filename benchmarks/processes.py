@@ -12,6 +12,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PEERS = ROOT / ".venv-bench" / "bin" / "python"
+INSTALLED = ROOT / ".venv-bench" / "installed"
+"""There once the peers are installed whole."""
 REQUIREMENTS = ROOT / "benchmarks" / "requirements-peers.txt"
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",

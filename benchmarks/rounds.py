@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.processes import PEERS, measure
+from benchmarks.processes import INSTALLED, measure
 from benchmarks.table import Line, compared, took
 from benchmarks.work import CASES, Case, Work, make
 
@@ -40,8 +40,8 @@ Results = dict[str, list[dict[str, Any]]]
 def engines(flower: bool) -> list[str]:
     """Name what can be measured: the peers need their own environment. Without Flower it is the short form."""
     if not flower:
-        return ["mlp", "vmap", "pfl" if PEERS.exists() else "loader", "limit"]
-    peers = ["pfl", "pfl-dropout", "flower"] if PEERS.exists() else []
+        return ["mlp", "vmap", "pfl" if INSTALLED.exists() else "loader", "limit"]
+    peers = ["pfl", "pfl-dropout", "flower"] if INSTALLED.exists() else []
     return [*NAMES, "loop", "loader", *peers, "limit"]
 
 

@@ -24,7 +24,7 @@ from benchmarks import cost, processes, rounds, scale, server, startup  # noqa: 
 def test_the_tiny_form_runs_and_writes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "PEERS", tmp_path / "no peers here")
+    monkeypatch.setattr(rounds, "INSTALLED", tmp_path / "no peers here")
     (tmp_path / "img").mkdir()
     (tmp_path / "performance.md").write_text(f"before\n{program.BEGIN}\nold\n{program.END}\nafter\n")
     program.main(["--size", "tiny", "--write", str(tmp_path)])

@@ -71,6 +71,18 @@ class Attention(nn.Module):
         return self.head(self.layer(self.embed(x.unsqueeze(-1))).mean(1)).squeeze(-1)
 
 
+class Series(nn.Module):
+    """Takes a row for a series, and may drop in between."""
+
+    def __init__(self, *between: nn.Module) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Conv1d(1, 3, 3), *between, nn.Tanh(), nn.Conv1d(3, 2, 2, stride=2), nn.Flatten())
+        self.head = nn.Linear(4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.net(x.unsqueeze(1))).squeeze(-1)
+
+
 class Undecided(Own):
     def hidden(self, x: torch.Tensor) -> torch.Tensor:
         return super().hidden(x) if x.sum() > 0 else super().hidden(-x)
@@ -193,6 +205,8 @@ TOGETHER = {
     "writes into its input": WritesInput,
     "frozen layer": Frozen,
     "norm of a row": lambda: Own(nn.LayerNorm(6)),
+    "series": Series,
+    "series with dropout": lambda: Series(nn.Dropout(0.3)),
 }
 ALONE = {
     "attention that drops": lambda: Attention(0.1),
@@ -210,6 +224,7 @@ ALONE = {
     "recomputes": Recomputed,
     "across rows, not at first": silent_at_first,
     "batch norm": lambda: Own(nn.BatchNorm1d(6)),
+    "series with batch norm": lambda: Series(nn.BatchNorm1d(3)),
 }
 
 
@@ -249,7 +264,16 @@ def test_several_models_are_shown_the_same_rows(tried: bool, clients: int) -> No
 
 
 RANDOM = {
-    *("dropout", "in place", "function", "constants", "attention that drops", "noise", "always drops"),
+    *(
+        "dropout",
+        "series with dropout",
+        "in place",
+        "function",
+        "constants",
+        "attention that drops",
+        "noise",
+        "always drops",
+    ),
     *("masks of something else", "another dropout", "counts", "recomputes"),
 }
 

@@ -3,7 +3,8 @@
 A rate of a binary classifier is affine in its positive predictions: FNR_g = 1 − Σ_{i∈g, y=1} 1[ŷ_i=1] / P_g. So every
 constraint ``g ≤ 0`` becomes a row of coefficients over the table *positive predictions by label and column*, where
 column 0 is everybody and the others are the values of the sensitive attributes. The table of true predictions gives
-the violation; the same coefficients on σ(s) or a hinge give the differentiable proxy. No loop over groups anywhere.
+the violation; the same coefficients on σ(s) or a hinge give the differentiable proxy. No loop over groups
+in a step: constraints are compiled once, before a client trains.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The way a convolutional model is run: one client at a time, all cores in the convolution.
+"""The way a model that convolves pictures is run: one client at a time, all cores in the convolution.
 
 Weights stay one flat vector (as everywhere in this package), and the module's own parameters are views of it, in the
 channels-last order in which convolutions on a CPU are fastest.
@@ -52,10 +52,10 @@ def gradients(logits: torch.Tensor, slope: torch.Tensor, leaves: Sequence[torch.
 
 
 class PictureNetwork:
-    """A module with convolutions and one logit; see `glocalfair.local.network.Network`.
+    """A module that convolves pictures and has one logit; see `glocalfair.local.network.Network`.
 
-    Clients are never batched: with weights of their own a convolution of many clients is no faster than one after the
-    other, and BatchNorm's statistics would mix.
+    Clients are never batched: with weights of their own a convolution of many clients is hardly faster than one after
+    the other, and BatchNorm's statistics would mix.
     """
 
     by_hand = False
