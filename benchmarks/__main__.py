@@ -117,12 +117,9 @@ def about() -> str:
     versions = f"glocalfair {__version__}, torch {torch.__version__}, numpy {numpy.__version__}"
     peers = REQUIREMENTS.read_text(encoding="utf-8") if INSTALLED.exists() else ""
     versions += "".join(f", {name} {number}" for name, number in re.findall(r"(pfl|flwr).*==(\S+)", peers))
-    without = (
-        f"; left out of the environment: {' '.join(f'{name}={value}' for name, value in pinned().items())}"
-        if pinned()
-        else ""
-    )
-    return f"{model}, {cores()} cores, Python {platform.python_version()}, {versions}{without}"
+    if pinned():
+        versions += "; left out of the environment: " + " ".join(f"{name}={value}" for name, value in pinned().items())
+    return f"{model}, {cores()} cores, Python {platform.python_version()}, {versions}"
 
 
 if __name__ == "__main__":

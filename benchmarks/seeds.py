@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,8 +29,12 @@ def main(seeds: str, rounds: str, workers: str) -> None:
         arguments = ["compare", "adult", "--methods", METHODS, "--seeds", seeds, "--rounds", rounds, "--quiet"]
         done = CliRunner().invoke(program, [*arguments, "--workers", workers, "--output", str(Path(folder) / "runs")])
         laps.mark()
+        runs = {str(path.relative_to(folder)): path for path in Path(folder).rglob("model.safetensors")}
+        models = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(runs.items())}
     assert done.exit_code == 0, done.output
-    report(laps.median())
+    # Methods for a single attribute run once for each.
+    assert len(models) >= int(seeds) * len(METHODS.split(",")), f"only {len(models)} runs"
+    report(laps.median(), models=models)
 
 
 def lines(seeds: int, rounds: int, repetitions: int) -> Iterator[Line]:
@@ -38,6 +43,7 @@ def lines(seeds: int, rounds: int, repetitions: int) -> Iterator[Line]:
     for _ in range(repetitions):
         alone.append(measure("seeds", seeds, rounds, 1))
         together.append(measure("seeds", seeds, rounds, cores()))
+        assert alone[-1]["models"] == together[-1]["models"], "in parallel other models come out"
     case = f"6 methods × {seeds} seeds × {rounds} rounds, {cores()} cores"
     turns = ratios(alone, together, "wall")
     yield Line(PART, "one after the other / in parallel, wall", case, ratio(alone, together, "wall"), turns=turns)

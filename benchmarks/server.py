@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,11 @@ def update(size: int, client: int) -> Floats:
     return weights
 
 
+def check(found: Floats, expected: Floats) -> None:
+    """Make sure that two averages of the same updates are one: to a bit or two of float32."""
+    assert np.allclose(found, expected, rtol=1e-5, atol=1e-7), f"averages differ by {np.abs(found - expected).max()}"
+
+
 def main(size: str, clients: str, turns: str) -> None:
     """Aggregate in turn with and without the Gini coefficient; report times and the memory beyond the updates."""
     length = int(size)
@@ -47,31 +53,34 @@ def main(size: str, clients: str, turns: str) -> None:
     names = tuple(u.client for u in updates)
     context = RoundContext(1, 1, 0, names, TrainingSettings(), length)
 
-    def plain(dtype: type) -> None:
-        total, share = np.empty(length, np.float32), dtype(1 / len(updates))
+    def plain(shares: Floats, dtype: type) -> Floats:
+        total, shares = np.empty(length, np.float32), shares.astype(dtype)
         summed, scaled = np.empty(_PIECE, dtype), np.empty(_PIECE, dtype)
         # Piece by piece, so that nothing but the updates comes from memory.
         for start in range(0, length, _PIECE):
             part = total[start : start + _PIECE]
             held, term = summed[: len(part)], scaled[: len(part)]
             held.fill(0)
-            for u in updates:
+            for u, share in zip(updates, shares, strict=True):
                 held += np.multiply(u.weights[start : start + _PIECE], share, out=term, dtype=dtype)
             part[:] = held
+        return total
 
-    work: dict[str, Callable[[], object]] = {
-        "gini": lambda: GLocalFair(reference="local").server_round(state, updates, context),
-        "plain": lambda: plain(np.float64),
-        "fedavg": lambda: FedAvg().server_round(state, updates, context),
-        "float32": lambda: plain(np.float32),
+    shares = np.array([u.examples for u in updates]) / sum(u.examples for u in updates)
+    ours, usual = GLocalFair(reference="local"), FedAvg()
+    work: dict[str, Callable[[], Any]] = {
+        "gini": lambda: ours.server_round(state, updates, context),
+        "plain": lambda: plain(shares, np.float64),
+        "fedavg": lambda: usual.server_round(state, updates, context),
+        "float32": lambda: plain(shares, np.float32),
     }
     forget_peak()
     before = peak_megabytes()
-    work["gini"]()
-    extra = peak_megabytes() - before
-    # Not counted: what a virtual machine's memory takes when nobody has used it yet.
-    for each in work.values():
-        each()
+    (after, told), extra = work["gini"](), peak_megabytes() - before
+    # Nor is counted what a virtual machine's memory takes when nobody has used it yet.
+    check(after.weights, plain(np.array(list(told["coefficients"].values())), np.float64))
+    check(work["fedavg"]()[0].weights, work["plain"]())
+    check(work["float32"](), work["plain"]())
     found = [{kind: asdict(timed(each)) for kind, each in work.items()} for _ in range(int(turns))]
     exact = gini(sorted_magnitudes(updates[0].weights))
     error = abs(inequality(updates[0].weights)[0] / exact - 1)

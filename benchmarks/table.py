@@ -41,11 +41,16 @@ class Line:
         return "yes" if (self.value >= self.target if self.better == "more" else self.value <= self.target) else "no"
 
     @property
+    def asked(self) -> str:
+        """Return the target in words, or nothing without one."""
+        return "" if self.target is None else f"{'≥' if self.better == 'more' else '≤'} {self.target:g}"
+
+    @property
     def cell(self) -> str:
         """Return the figure with its target, and in short how it looks otherwise."""
         text = f"{figure(self.value)} {self.unit}".strip()
         if self.target is not None:
-            text += f" ({'≥' if self.better == 'more' else '≤'} {self.target:g}: {self.verdict})"
+            text += f" ({self.asked}: {self.verdict})"
         if len(self.turns) > 1:
             text += f", {figure(min(self.turns))} to {figure(max(self.turns))}"
         if self.wall is not None and abs(self.wall / self.value - 1) > _ALIKE:
@@ -122,8 +127,7 @@ def summary(lines: Sequence[Line]) -> str:
     """
     asked = [line for line in lines if line.target is not None]
     missed = [
-        f"{line.what}, {line.case} ({figure(line.value)} of {'≥' if line.better == 'more' else '≤'} "
-        f"{f'{line.target:g} {line.unit}'.strip()})"
+        f"{line.what}, {line.case} ({f'{figure(line.value)} of {line.asked} {line.unit}'.strip()})"
         for line in asked
         if line.verdict == "no"
     ]

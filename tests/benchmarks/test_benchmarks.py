@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +54,7 @@ def test_a_part_does_not_replace_the_page(some: list[str], capsys: pytest.Captur
 
 
 def test_memory_is_that_of_the_process_itself() -> None:
-    held = bytearray(400 << 20)  # zeroed by hand below: untouched pages take no memory
+    held = bytearray(400 << 20)  # whose pages take memory once something is written to each
     held[:: 1 << 12] = b"x" * (len(held) >> 12)
     code = "from benchmarks.clock import peak_megabytes; print(peak_megabytes())"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -75,6 +76,13 @@ def test_another_number_of_steps_is_refused() -> None:
     # In a process of its own: this one has threads, and does not fork well.
     done = subprocess.run([sys.executable, "-c", FEWER], cwd=ROOT, capture_output=True, text=True, check=False)
     assert "glocalfair: other clients or another number of steps than fedavg" in done.stderr
+
+
+def test_another_average_is_refused() -> None:
+    mean = np.linspace(-1, 1, 1000, dtype=np.float32)
+    server.check(mean, mean + 1e-8)
+    with pytest.raises(AssertionError, match="averages differ by"):
+        server.check(mean, mean * np.float32(1.001))
 
 
 def test_other_work_is_refused() -> None:

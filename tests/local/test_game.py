@@ -95,6 +95,34 @@ def test_the_unconstrained_model_is_always_a_candidate() -> None:
     assert judged[0] <= judged[1], "the chosen iterate is never worse than the model before the game"
 
 
+def test_equal_candidates_are_shown_rows_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients with fewer steps than candidates hold the same iterate several times."""
+    model = module()
+    ours = trainer(model)
+    steps = np.array([6, 2, 1, 0])
+    parts, held_out = np.split(np.arange(60), 4), np.split(np.arange(60, 80), 4)
+    players = Players([Game((FNR(0.1),), ATTRIBUTES)] * 4, ours.network, ours.rows, parts, held_out, steps)
+    theta = ours.network.layout.flatten(model).repeat(4, 1)
+    extra = theta.new_empty(4, 0)
+    players.start(theta, extra)
+    for step in range(6):
+        active = int((steps > step).sum())
+        theta[:active] += torch.randn(active, theta.shape[1], generator=torch.Generator().manual_seed(step)).to(theta)
+        players.observe(step, theta, extra, active)
+    x, who = ours.rows.inputs(torch.arange(20)).expand(4, -1, -1), np.arange(4)
+    expected = torch.stack([ours.network.logits(each, x) for each in players.thetas])
+    models, logits = [], type(ours.network).logits
+
+    def noted(self: object, flat: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        models.extend(each.numpy().tobytes() for each in flat)
+        return logits(ours.network, flat, x)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(ours.network), "logits", noted)
+    torch.testing.assert_close(torch.stack(players._shown(who, x)), expected, rtol=1e-10, atol=1e-12)
+    # The model at the start, of each client; 4, 2, 1 and no iterates.
+    assert len(models) == 4 + 4 + 2 + 1 and len(set(models)) == 1 + 4 + 2 + 1
+
+
 def test_constraints_reduce_a_planted_gap() -> None:
     """Women are accepted less for a reason that the model can see; the game closes most of the gap."""
     rng = np.random.default_rng(0)

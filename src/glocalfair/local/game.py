@@ -112,8 +112,12 @@ class Players:
         # are sorted by their steps, so those who are marked together stand side by side.
         assert (np.diff(steps) <= 0).all(), steps
         self.marks: dict[int, list[tuple[int, slice]]] = {}
+        self.another = np.ones((self.game.snapshots + 1, clients), dtype=bool)
+        """Where a candidate is another model than the one before: with fewer steps than candidates some are not."""
+        before = np.full(clients, -1)
         for slot in range(1, self.game.snapshots + 1):
             last = -(-slot * steps // self.game.snapshots) - 1
+            self.another[slot], before = last != before, last
             for step, first, count in zip(*np.unique(-last, return_index=True, return_counts=True), strict=True):
                 self.marks.setdefault(-int(step), []).append((slot, slice(int(first), int(first + count))))
         self.thetas: list[torch.Tensor] = []
@@ -229,7 +233,7 @@ class Players:
             numbers = torch.as_tensor(rows)
             x, y = self.rows.inputs(numbers), self.rows.y[numbers]
             cells = self.rows.cells.index_select(0, numbers.flatten()).view(*numbers.shape, -1)
-            logits = torch.stack([self.network.logits(theta[who], x) for theta in self.thetas])
+            logits = torch.stack(self._shown(who, x))
             loss = held * (torch.nn.functional.softplus(logits) - y * logits)
             losses[:, who] = loss.sum(2).cpu().numpy()
             present = ((held > 0) & (logits > 0)).to(logits.dtype)
@@ -238,6 +242,19 @@ class Players:
             violation = torch.baddbmm(offset.unsqueeze(1), table, coefficient.mT)
             self.violations[:, who] = np.round(violation.transpose(0, 1).cpu().double().numpy(), digits)
         return losses
+
+    def _shown(self, who: Ints, x: torch.Tensor) -> list[torch.Tensor]:
+        """Show these rows to each candidate, to equal ones once."""
+        found: list[torch.Tensor] = []
+        for theta, another in zip(self.thetas, self.another[:, who], strict=True):
+            if another.all():
+                found.append(self.network.logits(theta[who], x))
+                continue
+            found.append(found[-1].clone())
+            if another.any():
+                new = torch.as_tensor(another)
+                found[-1][new] = self.network.logits(theta[who[another]], x[new])
+        return found
 
     def choose(self, theta: torch.Tensor, extra: torch.Tensor) -> None:
         """Replace each client's weights by its chosen iterate."""
