@@ -1,10 +1,14 @@
-"""Freed memory stays with the process."""
+"""Freed memory stays with the process, and old objects are left alone."""
 
+import gc
 import platform
 import subprocess
 import sys
+import weakref
 
 import pytest
+
+from glocalfair.memory import old_objects_left_alone
 
 CODE = """
 import resource, sys
@@ -29,3 +33,23 @@ def test_a_second_round_fetches_no_memory() -> None:
         return int(made.stdout)
 
     assert faults("keep") < faults("give back") / 4
+
+
+def test_old_objects_are_left_alone_and_given_back() -> None:
+    class Cycle:
+        """Garbage that only the collector finds."""
+
+        def __init__(self) -> None:
+            self.own = self
+
+    old = Cycle()
+    gone = weakref.ref(old)
+    with old_objects_left_alone():
+        del old
+        young = weakref.ref(Cycle())
+        with old_objects_left_alone():
+            gc.collect()
+        assert gone() is not None and gc.get_freeze_count() > 0, "a run within a run gives nothing back"
+        assert young() is None, "what comes later is collected as ever"
+    gc.collect()
+    assert gone() is None and gc.get_freeze_count() == 0

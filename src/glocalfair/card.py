@@ -11,7 +11,7 @@ from glocalfair.bundle import NAME, Bundle
 from glocalfair.config import Config
 from glocalfair.privacy.words import guarantee
 from glocalfair.registry import method as make_method
-from glocalfair.report.text import at, figure, is_defined, label, plural, span
+from glocalfair.report.text import at, constraints, figure, is_defined, label, plural, span
 from glocalfair.runs import RunDirectory, read_json
 
 _SHOWN = ("accuracy", "balanced_accuracy", "positive_rate", "eod", "dpd", "dp_dis")
@@ -128,7 +128,7 @@ def _constraints(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
     last: dict[tuple[str, str], Mapping[str, Any]] = {}
     for record in rounds:
         for client, told in record.get("clients", {}).items():
-            for constraint in told.get("constraints", ()):
+            for constraint in constraints(told):
                 last[client, str(constraint["name"])] = constraint
     lines = ["## Constraints", ""]
     if not last:

@@ -30,6 +30,7 @@ from glocalfair.engines.simulator import Simulator
 from glocalfair.engines.state import SimulationState
 from glocalfair.errors import GlocalfairError
 from glocalfair.local.network import network
+from glocalfair.memory import old_objects_left_alone
 from glocalfair.metrics import accuracy, eod, pooled, summarise
 from glocalfair.registry import method as make_method
 from glocalfair.runs import RunDirectory, read_safetensors
@@ -136,7 +137,7 @@ class Experiment:
         if engine is not None:
             state = engine(self, directory, state, self._stopping(on_round, stop))
         saved, every = time.perf_counter(), self.config.run.checkpoint_every
-        with threads(simulator.network):
+        with threads(simulator.network), old_objects_left_alone():
             while not simulator.finished(state):
                 started = time.perf_counter()
                 state, record = simulator.step(state)

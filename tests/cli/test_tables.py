@@ -35,7 +35,7 @@ def record(clients: int) -> dict[str, Any]:
             "coefficients": dict.fromkeys(names, 1 / clients),
         },
         "clients": {
-            name: {"constraints": [{"name": "fpr(sex=F)", "tau": 0.02, "violation": i / 100, "multiplier": 0.5}]}
+            name: {"constraints": {"name": ["fpr(sex=F)"], "tau": [0.02], "violation": [i / 100], "multiplier": [0.5]}}
             for i, name in enumerate(names)
         },
     }
@@ -53,7 +53,7 @@ def test_constraints_come_worst_first_and_say_how_many_are_left_out() -> None:
 
 def test_an_undefined_violation_comes_last() -> None:
     made = record(3)
-    made["clients"]["site-02"]["constraints"][0]["violation"] = None
+    made["clients"]["site-02"]["constraints"]["violation"] = [None]
     lines = [line.split() for line in text(*round_tables(made)).splitlines() if "fpr(sex=F)" in line]
     assert [line[0] for line in lines] == ["site-01", "site-00", "site-02"]
     assert lines[-1][3] == "–"

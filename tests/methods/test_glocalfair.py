@@ -16,6 +16,7 @@ from glocalfair.local.constraints import FNR, FPR, PositiveRate
 from glocalfair.methods.fedavg import FedAvg
 from glocalfair.methods.glocalfair import GLocalFair, GLocalFairPaper
 from glocalfair.methods.roster import array
+from glocalfair.report.text import constraints
 from glocalfair.types import Attribute, Broadcast, ClientData, ClientUpdate, ServerState, Stage, Trained
 from tests.federations import context, drawn, held, play, seen, sent, simulator, start
 
@@ -151,7 +152,7 @@ def test_a_client_without_validation_rows_leaves_the_others_theirs() -> None:
     broadcast, state = known(0.25, 0.25)
     whole = replace(seen(DATA, LOGITS), validation=DATA, validation_logits=np.array(LOGITS))
     (one,), (two,) = method.plans([(broadcast, whole, state), (broadcast, seen(DATA, LOGITS), state)])
-    found, undefined = ([told["violation"] for told in stage.notes["constraints"]] for stage in (one, two))
+    found, undefined = (stage.notes["constraints"]["violation"] for stage in (one, two))
     np.testing.assert_allclose(found[:2], [0.15, 0.15])
     assert undefined == [None] * 4
 
@@ -265,7 +266,7 @@ def test_diagnostics_tell_limit_violation_and_multiplier() -> None:
     received = replace(seen(DATA, LOGITS), validation=DATA, validation_logits=np.array(LOGITS))
     plan = method.plan(broadcast, received, state)
     _, _, told = method.finish(plan, Trained((np.zeros(3),), 0.0, 1), received, state)
-    first = told["constraints"][0]
+    first = constraints(told)[0]
     assert first["name"] == "fnr(a=a0)" and first["tau"] == 0.1
     assert first["violation"] == pytest.approx(0.25 - 0.1)
     # λ = p D / n with D = 2 positives of 8 examples.
@@ -277,8 +278,16 @@ def test_what_is_undefined_is_null_in_the_log() -> None:
     received = seen(DATA, LOGITS)  # no validation part
     plan = method.plan(broadcast, received, state)
     _, _, told = method.finish(plan, Trained((np.zeros(3),), 0.0, 1), received, state)
-    assert [constraint["violation"] for constraint in told["constraints"]] == [None] * 4
+    assert [constraint["violation"] for constraint in constraints(told)] == [None] * 4
     json.dumps(told, allow_nan=False)
+
+
+def test_of_a_group_that_a_client_does_not_hold_nothing_is_told() -> None:
+    method, (broadcast, state) = GLocalFair(warmup=0), known(0.25, 0.25)
+    alike = replace(DATA, groups=np.zeros_like(DATA.groups))
+    received = replace(seen(alike, LOGITS), validation=alike, validation_logits=np.array(LOGITS))
+    (stage,) = method.plan(broadcast, received, state)
+    assert [row["name"] for row in constraints(stage.notes)] == ["fnr(a=a0)", "fpr(a=a0)"]
 
 
 def test_only_a_game_among_own_rates_does_without_the_received_model() -> None:

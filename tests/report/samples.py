@@ -96,10 +96,12 @@ def _record(number: int, method: str, clients: Sequence[str], attribute: str, va
         },
         "clients": {
             name: {
-                "constraints": [
-                    {"name": f"fnr({attribute}={v})", "tau": 0.1, "violation": 0.1 / number, "multiplier": 0.1 * number}
-                    for v in values
-                ]
+                "constraints": {
+                    "name": [f"fnr({attribute}={v})" for v in values],
+                    "tau": [0.1] * len(values),
+                    "violation": [0.1 / number] * len(values),
+                    "multiplier": [0.1 * number] * len(values),
+                }
             }
             for name in clients
         },

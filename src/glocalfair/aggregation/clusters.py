@@ -41,9 +41,9 @@ def kmeans_1d(values: Floats, most: int) -> tuple[Floats, Callable[[int], Ints]]
         last = np.where(starts < ends, np.maximum(spread, 0.0), np.inf)
         for p in range(2, most + 1):
             total = last + best[p - 1, past]
-            cut = total.argmin(axis=1, keepdims=True)
-            cuts[p, to] = cut[:, 0] + 1
-            best[p, to] = np.take_along_axis(total, cut, 1)[:, 0]
+            cut = total.argmin(axis=1)
+            cuts[p, to] = cut + 1
+            best[p, to] = total[np.arange(len(cut)), cut]
     return best[1:, n], lambda p: _labels(order, list(cuts[2 : p + 1]))
 
 

@@ -7,7 +7,7 @@ their weights, and a cluster counts the more the lower its mean Gini coefficient
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -302,12 +302,11 @@ class GLocalFair(Method):
             violations = anchored.violation(asked, anchored.deviation(asked, held_out, rates).value)
         tilts = anchored.coefficients(asked, pressures, counts, dual.clip, self.reference == "local")
         multipliers = anchored.multipliers(asked, pressures, counts)
-        flat = (each.reshape(len(data), -1).tolist() for each in (violations, multipliers))
-        told = (_told(zip(asked.names, asked.limits, *own, strict=True)) for own in zip(*flat, strict=True))
+        told = _told(asked.names, asked.limits, violations, multipliers)
         own = zip(tilts, pressures, totals, overall, told, strict=True)
         return [
-            Stage(probability_coefficient=tilt, notes={"pressures": p, "totals": t, "overall": o, "constraints": rows})
-            for tilt, p, t, o, rows in own
+            Stage(probability_coefficient=tilt, notes={"pressures": p, "totals": t, "overall": o, "constraints": table})
+            for tilt, p, t, o, table in own
         ]
 
     def _dual(self, rounds: int) -> DualSettings:
@@ -354,10 +353,10 @@ class GLocalFair(Method):
         if self.gini_by == "client":
             payload["gini"], _ = self._inequality([trained.weights[-1]], received.weights, received.trainable)[0]
         update = ClientUpdate(data.name, trained.weights[-1], len(data), payload)
-        told = notes.get("constraints", [])
+        told = notes.get("constraints", {})
         if trained.game:
-            played = (trained.game[key].tolist() for key in ("tau", "violation", "multiplier"))
-            told = _told(zip(trained.game["names"], *played, strict=True), all_of_them=True)
+            limits, *played = (_defined(trained.game[key]) for key in ("tau", "violation", "multiplier"))
+            told = _table(trained.game["names"], limits, *played)
         return update, kept, {"constraints": told}
 
     # ------------------------------------------------------------------------------------------ server
@@ -467,16 +466,27 @@ def _rates(totals: Floats) -> Floats:
     return rates
 
 
-def _told(rows: Iterable[tuple[str, float, float, float]], all_of_them: bool = False) -> list[dict[str, Any]]:
-    """List for each constraint: requested τ, violation on validation data (positive = violated), λ.
+def _told(
+    names: Sequence[str], limits: Sequence[float], violations: Floats, multipliers: Floats
+) -> list[dict[str, Sequence[Any]]]:
+    """Tell each client of its constraints; of a group that it does not hold there is nothing to tell, not even λ."""
+    violation, multiplier = (each.reshape(len(each), -1) for each in (violations, multipliers))
+    multiplier = np.where(np.isnan(violation) & (multiplier == 0), np.nan, multiplier)
+    each = zip(_defined(violation), _defined(multiplier), strict=True)
+    return [_table(names, limits, *own) for own in each]
 
-    Of a group that the client does not hold there is nothing to tell.
-    """
-    return [
-        {"name": name, "tau": tau, "violation": v if v == v else None, "multiplier": m}
-        for name, tau, v, m in rows
-        if all_of_them or m != 0 or v == v  # not NaN
-    ]
+
+def _table(
+    names: Sequence[str], limits: Sequence[float], violation: list[Any], multiplier: list[Any]
+) -> dict[str, Sequence[Any]]:
+    """Tell of some constraints, column by column: requested τ, violation on validation data (above 0: violated), λ."""
+    return {"name": names, "tau": limits, "violation": violation, "multiplier": multiplier}
+
+
+def _defined(values: Floats) -> list[Any]:
+    """Return numbers for a log, where None is undefined."""
+    found: list[Any] = np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload]
+    return found
 
 
 def _held_out(received: Received) -> tuple[ClientData, Floats]:

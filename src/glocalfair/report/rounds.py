@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group
 
 from glocalfair.report.tables import plain_table, titled
-from glocalfair.report.text import DASH, figure, is_defined
+from glocalfair.report.text import DASH, constraints, figure, is_defined
 
 ROWS = 20
 _SERVER = {"gini": "Gini", "cluster": "cluster", "coefficients": "weight"}
@@ -22,14 +22,9 @@ def round_tables(record: Mapping[str, Any]) -> Iterator[Group]:
 
 
 def constraint_table(record: Mapping[str, Any]) -> Group | None:
-    """Lay out the achieved violation beside the requested bound, worst first.
-
-    A client's diagnostics hold ``constraints``: a list with ``name``, ``tau``, ``violation`` and ``multiplier``.
-    """
+    """Lay out the achieved violation beside the requested bound, worst first."""
     found = [
-        (client, constraint)
-        for client, told in record.get("clients", {}).items()
-        for constraint in told.get("constraints", ())
+        (client, constraint) for client, told in record.get("clients", {}).items() for constraint in constraints(told)
     ]
     if not found:
         return None

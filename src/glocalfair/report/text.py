@@ -64,6 +64,20 @@ def at(values: Any, path: Sequence[str]) -> Any:
     return values
 
 
+def constraints(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """List the constraints in a client's diagnostics, which tell of them column by column.
+
+    Where λ is undefined the client does not hold the group.
+
+    >>> table = {"name": ["fnr(sex=F)", "fnr(sex=M)"], "tau": [0, 0], "violation": [0.1, None], "multiplier": [1, None]}
+    >>> constraints({"constraints": table})
+    [{'name': 'fnr(sex=F)', 'tau': 0, 'violation': 0.1, 'multiplier': 1}]
+    """
+    table = told.get("constraints", {})
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    return [row for row in rows if is_defined(row["multiplier"])]
+
+
 def plural(number: int, noun: str) -> str:
     """Write a number with its noun.
 

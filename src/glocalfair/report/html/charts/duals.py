@@ -8,6 +8,7 @@ from glocalfair.report.html.arms import Arm
 from glocalfair.report.html.charts.chart import Chart, Choice, Data, View, shown
 from glocalfair.report.html.markup import Html
 from glocalfair.report.html.plot import Panel, axis, rounds_axis, thinned, tip
+from glocalfair.report.text import constraints as told_constraints
 from glocalfair.report.text import figure, is_defined
 
 CLIENTS, POINTS = 8, 16
@@ -47,7 +48,7 @@ def _clients(arm: Arm) -> list[str]:
         name
         for record in arm.first.rounds
         for name, diagnostics in record.get("clients", {}).items()
-        if diagnostics.get("constraints")
+        if told_constraints(diagnostics)
     }
     ordered = sorted(found)
     return [ordered[i] for i in thinned(len(ordered), CLIENTS)]
@@ -56,7 +57,7 @@ def _clients(arm: Arm) -> list[str]:
 def _series(arm: Arm, client: str, key: str) -> Series:
     found: Series = {}
     for record in arm.first.rounds:
-        for constraint in record.get("clients", {}).get(client, {}).get("constraints", ()):
+        for constraint in told_constraints(record.get("clients", {}).get(client, {})):
             values = found.setdefault(str(constraint["name"]), [])
             if is_defined(constraint.get(key)):
                 values.append((int(record["round"]), float(constraint[key])))
