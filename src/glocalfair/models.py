@@ -32,9 +32,10 @@ class MLP(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return one logit for each row."""
-        for layer in self.layers[:-1]:
+        *hidden, last = self.layers  # a slice would be a module of its own, made anew in every call
+        for layer in hidden:
             x = torch.relu(layer(x))
-        return self.layers[-1](x).squeeze(-1)  # type: ignore[no-any-return]
+        return last(x).squeeze(-1)  # type: ignore[no-any-return]
 
 
 Factory = Callable[[int], nn.Module]

@@ -65,6 +65,17 @@ def test_lanes_draw_the_same_masks(name: str, monkeypatch: pytest.MonkeyPatch) -
         assert (1, 5) in seen
 
 
+@pytest.mark.parametrize("name", ["dropout", "function", "in place"])
+@pytest.mark.parametrize("numbers", [1, 3000])
+def test_masks_drawn_for_fewer_steps_at_once_are_the_same(
+    name: str, numbers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, settings = made(name), TrainingSettings(lr=0.1, batch_size=8, epochs=2)
+    usual = trainer(model).train(jobs(model, PLANS["plain"]), settings)
+    monkeypatch.setattr(stage, "KEPT", numbers)
+    assert_equal(trainer(model).train(jobs(model, PLANS["plain"]), settings), usual, 0)
+
+
 @given(
     st.lists(st.integers(1, 200), min_size=1, max_size=60).map(lambda rows: sorted(rows, reverse=True)),
     st.integers(1, 64),

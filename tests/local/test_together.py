@@ -292,7 +292,7 @@ def test_dropout_that_changes_unseen_is_said() -> None:
     model = made("dropout")
     ours = trainer(model)
     assert ours.together
-    [masks] = drawn(ours.network.drops, [np.random.default_rng(0)], [5], 5)
+    [masks] = drawn(ours.network.drops, [np.random.default_rng(0)], [[(0, 5)]], 1, 5)
     ours.network.own_module.between.p = 0.7
     theta = torch.as_tensor(jobs(model, plain)[0].weights)[None]
     with pytest.raises(GlocalfairError, match="drops otherwise than when it was tried"):
@@ -336,7 +336,8 @@ def test_masks_go_where_torch_would_have_drawn_them(name: str) -> None:
     network = ModuleNetwork(module)
     x = torch.randn(3, 20, 7, dtype=torch.float64)
     assert network.together(x[0])
-    masks = [m.double() for m in drawn(network.drops, [np.random.default_rng(k) for k in range(3)], [20] * 3, 20)]
+    rngs = [np.random.default_rng(k) for k in range(3)]
+    masks = [m.double() for m in drawn(network.drops, rngs, [[(k, 20)] for k in range(3)], 3, 20)]
     theta = torch.randn(3, network.layout.size, dtype=torch.float64)
     with torch.no_grad():
         logits, pullback = network.forward(theta, theta[:, :0], x, *masks)
@@ -358,7 +359,7 @@ def test_masks_drop_as_often_as_they_should() -> None:
     drops = [Drop((5, 2), 0.1), Drop((), 0.75)]
     rngs = [np.random.default_rng(k) for k in range(2)]
     rows = [1000, 400]
-    one, other = drawn(drops, rngs, rows, 1000)
+    one, other = drawn(drops, rngs, [[(k, count)] for k, count in enumerate(rows)], 2, 1000)
     assert one.shape == (2, 1000, 5, 2) and other.shape == (2, 1000)
     assert not one[1, 400:].any() and not other[1, 400:].any()
     for mask, (_, p) in ((one, drops[0]), (other, drops[1])):

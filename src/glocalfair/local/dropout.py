@@ -62,19 +62,26 @@ def given(masks: Iterable[torch.Tensor], drops: Iterable[Drop]) -> Dropping:
 
 
 def drawn(
-    drops: Sequence[Drop], generators: Iterable[np.random.Generator], rows: Sequence[int], width: int
+    drops: Sequence[Drop],
+    generators: Iterable[np.random.Generator],
+    held: Iterable[Iterable[tuple[int, int]]],
+    batches: int,
+    width: int,
 ) -> list[torch.Tensor]:
-    """Draw a mask ``[clients, width, ...]`` for each drop; a client has so many rows, and what is beyond is dropped.
+    """Draw a mask ``[batches, width, ...]`` for each drop.
+
+    Whom each generator belongs to holds some of the batches, each with so many rows; what is beyond is dropped.
 
     >>> rngs = [np.random.default_rng(k) for k in range(2)]
-    >>> [mask] = drawn([Drop((3,), 0.5)], rngs, [1, 2], 2)
+    >>> [mask] = drawn([Drop((3,), 0.5)], rngs, [[(0, 1)], [(1, 2)]], 2, 2)
     >>> mask.tolist()
     [[[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]], [[0.0, 2.0, 2.0], [2.0, 0.0, 0.0]]]
     """
     sizes = [prod(drop.shape) for drop in drops]
-    chance = np.zeros((len(rows), width, sum(sizes)), np.float32)
-    for each, rng, count in zip(chance, generators, rows, strict=True):
-        rng.random(out=each[:count], dtype=np.float32)
+    chance = np.zeros((batches, width, sum(sizes)), np.float32)
+    for rng, own in zip(generators, held, strict=True):
+        for batch, rows in own:
+            rng.random(out=chance[batch, :rows], dtype=np.float32)
     parts = torch.from_numpy(chance).split(sizes, 2)
     for part, (_, p) in zip(parts, drops, strict=True):
         # What is kept makes up for what is not. In place, where no truth values become numbers: a third of the time.

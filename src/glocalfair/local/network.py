@@ -241,6 +241,7 @@ class ModuleNetwork:
         # A client by itself needs neither `vmap` nor an axis of clients.
         alone = len(theta) == 1 and not self.rowwise
         values = leaves = own.leaves(theta, self._trained, alone)
+        gradient, parts = own.gradient
         if extra.shape[1]:
             # BatchNorm's statistics are written straight into it.
             buffers = self._buffers.views(extra[0] if alone else extra)
@@ -255,7 +256,9 @@ class ModuleNetwork:
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
             found = gradients(logits, slope.view(logits.shape), list(leaves.values()))
-            return self._trained.joined(found, lead=0 if alone else 1).view(theta.shape)
+            for part, slopes in zip(parts, found, strict=True):
+                part.copy_(slopes)
+            return gradient
 
         return logits.detach().view(x.shape[:2]), pullback
 
@@ -290,6 +293,8 @@ class _Own:
                     name = names.setdefault(id(tensor), f"{prefix}.{key}" if prefix else key)
                     self._places.append((held, key, name))
         self._latest: tuple[torch.Tensor | None, bool, dict[str, torch.Tensor]] = None, False, {}
+        self.gradient = torch.empty(0), [torch.empty(0)]
+        """Room for the gradient of the latest leaves, and the parts of it that belong to each of them."""
 
     def leaves(self, theta: torch.Tensor, layout: Layout, alone: bool) -> dict[str, torch.Tensor]:
         """Return the weights as named tensors of their own on the same memory: there autograd ends."""
@@ -298,6 +303,8 @@ class _Own:
             return latest[2]
         views = layout.views(theta[0] if alone else theta)
         self._latest = theta, alone, {name: view.detach().requires_grad_() for name, view in views.items()}
+        room = torch.empty_like(theta)
+        self.gradient = room, list(layout.views(room[0] if alone else room).values())
         return self._latest[2]
 
     def __call__(self, values: dict[str, torch.Tensor], x: torch.Tensor, drops: Sequence[Drop]) -> torch.Tensor:

@@ -6,10 +6,11 @@ size) are far from filling one, they train in a lane of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,13 +100,9 @@ class StageRun:
             generators(jobs[0].seed, [jobs[0].round], shuffled, ["batches", number]),
         )
         again = self.plan.active[1] if len(self.plan.active) > 1 else 0
-        drops = trainer.together and trainer.network.drops
-        self.droppers = [self._generator(job, "network") for job in jobs[:again]] if drops else []
-        """Of those who take a second step; the others need theirs but once."""
         self.rows = self._in_order([job.train for job in jobs], torch.int64)
         self.labels = trainer.rows.y.index_select(0, self.rows.flatten()).view(self.rows.shape)
         mean = torch.as_tensor(self.plan.weight, dtype=trainer.dtype)
-        self.filled = torch.as_tensor(self.plan.filled) if drops else None
         self.logits = torch.zeros_like(mean)
         self._weigh(stages, mean)
         size = trainer.network.layout.trainable
@@ -207,16 +204,38 @@ class StageRun:
         pairs = zip(x, self.augmenters[first:], strict=False)
         return torch.stack([augmented(each, self.settings.augment, rng) for each, rng in pairs])
 
-    def _masks(self, filled: torch.Tensor, first: int, width: int) -> list[torch.Tensor]:
-        """Draw the masks of a step for so many rows of each client, beginning with the first of a lane."""
-        last = first + len(filled)
-        rngs: Iterable[np.random.Generator] = self.droppers[first:last]
-        begin = max(first, len(self.droppers))
-        if last > begin:  # in the first step alone
-            job, once = self.jobs[0], (other.client for other in self.jobs[begin:last])
-            rngs = chain(rngs, generators(job.seed, [job.round], once, ["network", self.number]))
-        found = drawn(self.trainer.network.drops, rngs, filled.tolist(), width)
-        return [mask.to(self.labels.device, self.trainer.dtype) for mask in found]
+    def _stretches(self, numbers: int) -> Iterator[tuple[int, int]]:
+        """Cut the steps, first to last, so that so many numbers of each row of a stretch are not too many."""
+        active = self.plan.active
+        most = max(1, KEPT // max(1, self.rows.shape[1] * numbers * active[0])) if active else 1
+        for first in range(0, len(active), most):
+            yield first, min(first + most, len(active))
+
+    def _masks(self) -> Iterator[Sequence[torch.Tensor]]:
+        """Yield the masks of each step, drawn for many steps at once: a generator takes a while to make."""
+        drops = self.trainer.network.drops if self.trainer.together else ()
+        if not drops:
+            yield from [()] * len(self.plan.active)
+            return
+        filled, begins = self.plan.filled.tolist(), [0, *accumulate(self.plan.active)]
+        again: list[np.random.Generator] = []
+        for first, last in self._stretches(sum(prod(drop.shape) for drop in drops)):
+            active, begin = self.plan.active[first:last], begins[first]
+            if first == 0 and last < len(self.plan.active):
+                again = [self._generator(job, "network") for job in self.jobs[: self.plan.active[last]]]
+            job, once = self.jobs[0], (other.client for other in self.jobs[len(again) : active[0]])
+            rngs = chain(again[: active[0]], generators(job.seed, [job.round], once, ["network", self.number]))
+            held = (
+                [
+                    (at + k - begin, filled[at + k])
+                    for at, many in zip(begins[first:last], active, strict=True)
+                    if k < many
+                ]
+                for k in range(active[0])
+            )
+            found = drawn(drops, rngs, held, sum(active), self.rows.shape[1])
+            cut = [mask.to(self.labels.device, self.trainer.dtype).split(active) for mask in found]
+            yield from zip(*cut, strict=True)
 
     def _cells(self) -> Iterator[torch.Tensor | None]:
         """Yield a game's cells of each step, scaled: made for many steps at once, but not for any number of them."""
@@ -224,20 +243,18 @@ class StageRun:
             yield from [None] * len(self.plan.active)
             return
         cells, width = self.trainer.rows.cells, self.rows.shape[1]
-        most = max(1, KEPT // (width * cells.shape[1] * self.plan.active[0])) if self.plan.active else 1
-        ends = [0, *accumulate(self.plan.active)]
-        for first in range(0, len(self.plan.active), most):
-            active = self.plan.active[first : first + most]
-            part = slice(ends[first], ends[first + len(active)])
+        begins = [0, *accumulate(self.plan.active)]
+        for first, last in self._stretches(cells.shape[1]):
+            part = slice(begins[first], begins[last])
             found = cells.index_select(0, self.rows[part].flatten()).view(-1, width, cells.shape[1])
-            yield from found.mul_(self.scale[part].unsqueeze(2)).split(active)
+            yield from found.mul_(self.scale[part].unsqueeze(2)).split(self.plan.active[first:last])
 
     def _batches(self) -> Iterator[tuple[_Lane, int, tuple[Any, ...]]]:
         """Yield what `_step` takes, of each step: first of everybody's, lane by lane."""
         active, widest = self.plan.active, self.rows.shape[1]
-        values = [self.rows, self.labels, self.logits, self.pull, self.tilt, self.filled]
+        values = [self.rows, self.labels, self.logits, self.pull, self.tilt]
         cut = [[None] * len(active) if v is None else v.split(active) for v in values]
-        for step, parts in enumerate(zip(*cut, self._cells(), strict=True)):
+        for step, (*parts, masks) in enumerate(zip(*cut, self._cells(), self._masks(), strict=True)):
             for lane in self.lanes:
                 if lane.first >= active[step]:
                     break
@@ -245,9 +262,9 @@ class StageRun:
                 if self.trainer.together and widest - width < widest // _LITTLE:
                     width = widest  # but one client by itself has no padding at all, which would enter BatchNorm
                 if width == widest and active[step] <= lane.last:
-                    yield lane, step, parts
+                    yield lane, step, (*parts, *masks)
                 else:
-                    yield lane, step, tuple(_part(each, lane, width) for each in parts)
+                    yield lane, step, tuple(_part(each, lane, width) for each in (*parts, *masks))
 
     def _step(
         self,
@@ -258,13 +275,12 @@ class StageRun:
         seen: torch.Tensor,
         pull: torch.Tensor,
         tilt: torch.Tensor | None,
-        filled: torch.Tensor | None,
         cells: torch.Tensor | None,
+        *masks: torch.Tensor,
     ) -> None:
-        active, width = rows.shape
+        active = len(rows)
         x = self._inputs(rows, lane.first)
         theta, extra = lane.still(active)
-        masks = () if filled is None else self._masks(filled, lane.first, width)
         logits, pullback = self.trainer.network.forward(theta, extra, x, *masks)
         seen.copy_(logits)
         probability = torch.sigmoid(logits)
@@ -281,8 +297,5 @@ class StageRun:
 
 
 def _part(value: torch.Tensor | None, lane: _Lane, width: int) -> torch.Tensor | None:
-    """Return a lane's part of a step's values, one for each client or for each of its rows."""
-    if value is None:
-        return None
-    own = value[lane.first : lane.last]
-    return own if own.dim() == 1 else own[:, :width]
+    """Return a lane's part of a step's values, one for each row of each client."""
+    return None if value is None else value[lane.first : lane.last, :width]

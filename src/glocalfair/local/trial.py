@@ -63,7 +63,7 @@ class _Trial:
         (drops, most), (same, least) = self._watched(_ROWS), self._watched(_REAL)
         rngs = [np.random.default_rng(k) for k in range(2)]
         self.network.drops = drops
-        self.masks = [mask.to(self.x) for mask in drawn(drops, rngs, [_REAL] * 2, _ROWS)]
+        self.masks = [mask.to(self.x) for mask in drawn(drops, rngs, [[(0, _REAL)], [(1, _REAL)]], 2, _ROWS)]
         alone = [self._step(slice(k, k + 1), _REAL) for k in range(2)]
         expected = [torch.cat(parts) for parts in zip(*alone, strict=True)]
 
