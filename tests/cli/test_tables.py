@@ -13,6 +13,7 @@ from rich.console import Console, RenderableType
 from glocalfair.report.progress import Progress
 from glocalfair.report.result import final_report
 from glocalfair.report.rounds import round_tables
+from glocalfair.report.text import constraints
 
 from .invoke import glocalfair, trained
 
@@ -44,11 +45,19 @@ def record(clients: int) -> dict[str, Any]:
 def test_constraints_come_worst_first_and_say_how_many_are_left_out() -> None:
     shown = text(*round_tables(record(25)))
     lines = [line.split() for line in shown.splitlines()]
-    constraints = [line for line in lines if "fpr(sex=F)" in line]
-    assert constraints[0] == ["site-24", "fpr(sex=F)", ".020", ".240", ".500"]
-    assert len(constraints) == 20
+    found = [line for line in lines if "fpr(sex=F)" in line]
+    assert found[0] == ["site-24", "fpr(sex=F)", ".020", ".240", ".500"]
+    assert len(found) == 20
     assert "… and 5 more constraints" in shown
     assert "… and 5 more clients" in shown
+
+
+def test_a_log_of_constraints_one_by_one_is_read_as_well() -> None:
+    by_column = record(3)
+    one_by_one = by_column | {
+        "clients": {name: {"constraints": constraints(told)} for name, told in by_column["clients"].items()}
+    }
+    assert text(*round_tables(one_by_one)) == text(*round_tables(by_column))
 
 
 def test_an_undefined_violation_comes_last() -> None:

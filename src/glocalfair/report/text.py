@@ -74,6 +74,8 @@ def constraints(told: Mapping[str, Any]) -> list[dict[str, Any]]:
     [{'name': 'fnr(sex=F)', 'tau': 0, 'violation': 0.1, 'multiplier': 1}]
     """
     table = told.get("constraints", {})
+    if isinstance(table, list):  # logged one by one, as it was at first
+        return table
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
     return [row for row in rows if is_defined(row["multiplier"])]
 
