@@ -79,12 +79,11 @@ class Layout:
         tensors = dict(module.named_parameters()) | dict(module.named_buffers())
         return self.joined([tensors[name].detach() for name in self.names])
 
-    def joined(self, tensors: Sequence[torch.Tensor], lead: int = 0, out: torch.Tensor | None = None) -> torch.Tensor:
-        """Copy tensors of the layout, which may have leading axes, one after the other into one vector for each."""
+    def joined(self, tensors: Sequence[torch.Tensor], out: torch.Tensor | None = None) -> torch.Tensor:
+        """Copy tensors of the layout one after the other into one vector."""
         import torch
 
-        ordered = [t.movedim(-3, -1) if t.dim() - lead == 4 else t for t in tensors]
-        return torch.cat([t.reshape(*t.shape[:lead], -1) for t in ordered], lead, out=out)
+        return torch.cat([(t.movedim(1, -1) if t.dim() == 4 else t).reshape(-1) for t in tensors], out=out)
 
     def views(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
         """Split ``[..., size]`` into named tensors that share its memory; leading axes are kept."""

@@ -240,8 +240,8 @@ class ModuleNetwork:
             train_mode(own.module, x.shape[1])
         # A client by itself needs neither `vmap` nor an axis of clients.
         alone = len(theta) == 1 and not self.rowwise
-        values = leaves = own.leaves(theta, self._trained, alone)
-        gradient, parts = own.gradient
+        ends = own.ends(theta, self._trained, alone)
+        values = leaves = ends.leaves
         if extra.shape[1]:
             # BatchNorm's statistics are written straight into it.
             buffers = self._buffers.views(extra[0] if alone else extra)
@@ -256,9 +256,9 @@ class ModuleNetwork:
 
         def pullback(slope: torch.Tensor) -> torch.Tensor:
             found = gradients(logits, slope.view(logits.shape), list(leaves.values()))
-            for part, slopes in zip(parts, found, strict=True):
+            for part, slopes in zip(ends.parts, found, strict=True):
                 part.copy_(slopes)
-            return gradient
+            return ends.gradient
 
         return logits.detach().view(x.shape[:2]), pullback
 
@@ -273,6 +273,16 @@ class ModuleNetwork:
         if self._writes is None:
             self._writes = shown._version != before
         return result
+
+
+class _Ends(NamedTuple):
+    """Weights as named tensors of their own on the same memory, and the part of the gradient that belongs to each."""
+
+    theta: torch.Tensor
+    alone: bool
+    leaves: dict[str, torch.Tensor]
+    gradient: torch.Tensor
+    parts: list[torch.Tensor]
 
 
 class _Own:
@@ -292,20 +302,18 @@ class _Own:
                 for key, tensor in held.items():
                     name = names.setdefault(id(tensor), f"{prefix}.{key}" if prefix else key)
                     self._places.append((held, key, name))
-        self._latest: tuple[torch.Tensor | None, bool, dict[str, torch.Tensor]] = None, False, {}
-        self.gradient = torch.empty(0), [torch.empty(0)]
-        """Room for the gradient of the latest leaves, and the parts of it that belong to each of them."""
+        self._latest: _Ends | None = None
 
-    def leaves(self, theta: torch.Tensor, layout: Layout, alone: bool) -> dict[str, torch.Tensor]:
-        """Return the weights as named tensors of their own on the same memory: there autograd ends."""
+    def ends(self, theta: torch.Tensor, layout: Layout, alone: bool) -> _Ends:
+        """Return the weights as tensors at which autograd ends, and room for their gradient."""
         latest = self._latest
-        if latest[0] is theta and latest[1] == alone:  # most steps of a cohort move the same rows
-            return latest[2]
-        views = layout.views(theta[0] if alone else theta)
-        self._latest = theta, alone, {name: view.detach().requires_grad_() for name, view in views.items()}
-        room = torch.empty_like(theta)
-        self.gradient = room, list(layout.views(room[0] if alone else room).values())
-        return self._latest[2]
+        if latest is not None and latest.theta is theta and latest.alone == alone:
+            return latest  # most steps of a cohort move the same rows
+        gradient = torch.empty_like(theta)
+        views, parts = (layout.views(each[0] if alone else each) for each in (theta, gradient))
+        leaves = {name: view.detach().requires_grad_() for name, view in views.items()}
+        self._latest = _Ends(theta, alone, leaves, gradient, list(parts.values()))
+        return self._latest
 
     def __call__(self, values: dict[str, torch.Tensor], x: torch.Tensor, drops: Sequence[Drop]) -> torch.Tensor:
         for held, key, name in self._places:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -218,13 +218,12 @@ class StageRun:
             yield from [()] * len(self.plan.active)
             return
         filled, begins = self.plan.filled.tolist(), [0, *accumulate(self.plan.active)]
-        again: list[np.random.Generator] = []
-        for first, last in self._stretches(sum(prod(drop.shape) for drop in drops)):
+        stretches = list(self._stretches(sum(prod(drop.shape) for drop in drops)))
+        kept = [self._generator(job, "network") for job in self.jobs] if len(stretches) > 1 else []
+        job, names = self.jobs[0], [other.client for other in self.jobs]
+        for first, last in stretches:
             active, begin = self.plan.active[first:last], begins[first]
-            if first == 0 and last < len(self.plan.active):
-                again = [self._generator(job, "network") for job in self.jobs[: self.plan.active[last]]]
-            job, once = self.jobs[0], (other.client for other in self.jobs[len(again) : active[0]])
-            rngs = chain(again[: active[0]], generators(job.seed, [job.round], once, ["network", self.number]))
+            rngs = kept[: active[0]] or generators(job.seed, [job.round], names[: active[0]], ["network", self.number])
             held = (
                 [
                     (at + k - begin, filled[at + k])
